@@ -1,0 +1,143 @@
+/* gpu.h - the room's door: devices, memory for operands, jobs and their completion. Plain C.
+ *
+ * Door: gpu_open() once; gpu_buffers() for operands; job_plan() to describe the work; gpu_place() to
+ * choose a device; then gpu_compute() on the caller's own thread, or gpu_submit() to the device's
+ * bounded queue. One worker thread a device takes what is waiting and computes it as one batch.
+ * Device 0 is the CPU and is always there; CUDA devices follow in the driver's order.
+ * All functions are safe from any thread after gpu_open().
+ */
+#ifndef GPU_GPU_H
+#define GPU_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/buffer.h"
+#include "proto/tensor.h"
+#include "proto/value.h"
+
+struct gpu;
+struct job;
+
+struct gpu_config {
+    bool cuda;               /* open CUDA devices where there are some */
+    size_t budget_bytes;     /* all operand buffers together */
+    size_t pinned_bytes;     /* the part of it that is pinned at start, where CUDA is */
+    size_t device_bytes;     /* staging memory on each CUDA device */
+    uint32_t queue_jobs;     /* capacity of each device's queue, in jobs */
+    uint64_t queue_bytes;    /* and in operand bytes: either bound refuses */
+    uint32_t batch_jobs;     /* most jobs in one launch */
+    uint64_t inline_terms;   /* a CPU job of at most so many products needs no hand-off */
+    uint64_t cuda_min_bytes; /* PLACE_AUTO sends a job of at least so many bytes to CUDA */
+};
+
+/* Opens every device and starts its worker. A CUDA device that does not open is left out and
+ * counted in gpu_devices_failed(); only no memory or no CPU is an error. */
+enum error gpu_open(struct gpu **ret, const struct gpu_config *config, struct problem *problem);
+
+/* Refuses new jobs (ERR_CLOSED) and returns when everything accepted has completed. */
+void gpu_drain(struct gpu *gpu);
+
+/* Drains, stops the workers, frees everything. All buffers must be back. Takes NULL. */
+void gpu_close(struct gpu *gpu);
+
+/* Memory for operands, pinned where it can be; within budget_bytes (ERR_NOMEM). */
+const struct buffer_source *gpu_buffers(struct gpu *gpu);
+
+struct gpu_memory {
+    uint64_t budget_bytes, used_bytes, pinned_bytes, pinned_used_bytes;
+};
+struct gpu_memory gpu_memory(struct gpu *gpu);
+
+struct device_info {
+    char id[16];                  /* "cpu", "cuda:0" */
+    char name[LIMIT_NAME_BYTES];  /* "AMD EPYC 9645", "NVIDIA H200" */
+    char kernel[LIMIT_NAME_BYTES]; /* what computes there: "cpu-avx512", "grid-atomic" */
+    bool is_cuda;
+    uint64_t memory_bytes;        /* of the device; 0 for the CPU */
+    uint32_t multiprocessors;     /* SMs, or CPU cores in the affinity mask */
+    uint32_t capability;          /* 90 for sm_90; 0 for the CPU */
+    uint32_t queued_jobs;         /* now waiting */
+    uint64_t queued_bytes;
+    uint64_t jobs_total, batches_total, rejected_total; /* since start */
+};
+
+int gpu_device_count(struct gpu *gpu);
+struct device_info gpu_device_info(struct gpu *gpu, int device);
+int gpu_devices_failed(struct gpu *gpu, struct problem *problem); /* how many; the last one's text */
+
+/* Computes known answers on every device through its queue and compares. ERR_DEVICE names the
+ * device that was wrong. Also warms each device up. */
+enum error gpu_self_test(struct gpu *gpu, struct problem *problem);
+
+/* Part of a job: rows[0] x rows[1] dot products of n elements. Row (i, j) reads a + i*stride_a[0] +
+ * j*stride_a[1] (strides in elements, 0 where the operand broadcasts) and gives value
+ * first + i*rows[1] + j. */
+struct dot_task {
+    size_t a, b; /* bytes from the job's base; element-aligned */
+    uint64_t n;
+    uint64_t rows[2];
+    uint64_t stride_a[2], stride_b[2];
+    size_t first;
+    enum dtype dtype;
+};
+
+/* Where completed jobs go. A worker calls complete() once for each port that has jobs in a batch,
+ * with those jobs chained by `next`, so that one wake-up serves many. Must not block. */
+struct job_port {
+    void (*complete)(struct job_port *port, struct job *first);
+};
+
+/* Stage times of one job; ns on CLOCK_MONOTONIC. */
+struct job_times {
+    int64_t submitted_ns, started_ns; /* queued until started */
+    int64_t copy_in_ns, compute_ns, copy_out_ns; /* durations; they end at finished_ns */
+    int64_t finished_ns;
+};
+
+/* Owned by the submitter; the device's from a successful gpu_submit() until complete(). */
+struct job {
+    /* set by the submitter, fixed while the device has the job */
+    const void *base;        /* the buffer's data; element offsets count from here */
+    size_t bytes;            /* of it that hold operands */
+    struct dot_task *task;   /* [task_count], job_plan()'s; freed by job_fini() */
+    size_t task_count;
+    struct dot_value *value; /* [value_count], job_plan()'s; freed by job_fini() */
+    size_t value_count;
+    uint64_t term_count;     /* products in all */
+    int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
+    bool cancelled;          /* __atomic; any thread: then ERR_CLOSED, not computed */
+    struct job_port *port;
+    /* set by the device before complete() */
+    enum error error;        /* ERR_OK: value[] holds the results */
+    int device;              /* which computed it */
+    uint32_t batch_size;     /* jobs in its launch */
+    struct job_times times;
+    /* links of the queue, then of the completed chain */
+    struct job *next;
+    struct dot_value value_one; /* value and task of the common case: no allocation */
+    struct dot_task task_one;
+};
+
+/* Describes the dot products of pairs[0..count), each broadcast, in the order of their results.
+ * Fills task, value and counts of a zeroed job. ERR_NOMEM: the job is still empty. */
+enum error job_plan(struct job *job, const struct tensor_pair *pairs, size_t count);
+void job_fini(struct job *job); /* frees task and value; the operands are the caller's */
+
+/* Chooses a device for a job of so many bytes; index -1: any CUDA device will do.
+ * ERR_NO_DEVICE when the wanted one is not open. */
+enum error gpu_place(struct gpu *gpu, enum placement placement, int index, size_t bytes,
+                     int *ret_device);
+
+/* True when gpu_compute() is the quicker way: a small job placed on the CPU. */
+bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count);
+
+/* Computes now, on the caller's thread, on the CPU. Sets everything that a worker would. */
+void gpu_compute(struct gpu *gpu, struct job *job);
+
+/* ERR_BUSY: the queue is full in jobs or bytes. ERR_CLOSED: draining. On failure the job is still
+ * the caller's and complete() is not called. */
+enum error gpu_submit(struct gpu *gpu, int device, struct job *job);
+
+#endif

@@ -1,0 +1,51 @@
+/* encoding.h - the forms in which a request's body travels, behind one interface.
+ *
+ * Door: encoding_for() picks one by Content-Type; decoder_create(), decoder_feed() with pieces cut
+ * anywhere, decoder_finish(). A new encoding is one file and one row of the table in encoding.c.
+ */
+#ifndef PROTO_ENCODING_H
+#define PROTO_ENCODING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/request.h"
+
+struct decoder; /* each encoding's own; first member is its `const struct encoding *` */
+
+struct encoding {
+    const char *name; /* "json", "raw": for logs and metrics */
+    enum error (*create)(struct decoder **ret, struct request *request, uint64_t body_bytes,
+                         size_t max_bytes, struct problem *problem);
+    enum error (*feed)(struct decoder *decoder, const char *data, size_t size,
+                       struct problem *problem);
+    enum error (*finish)(struct decoder *decoder, struct problem *problem);
+    void (*destroy)(struct decoder *decoder);
+};
+
+extern const struct encoding encoding_json; /* json.c */
+extern const struct encoding encoding_raw;  /* raw.c */
+
+#define BODY_CHUNKED UINT64_MAX /* body_bytes of a body whose length is not known */
+
+/* content_type NULL: none given. ERR_MEDIA lists what is read. */
+enum error encoding_for(const char *content_type, const struct encoding **ret,
+                        struct problem *problem);
+
+/* Starts decoding a body of body_bytes (BODY_CHUNKED: not known) into request, whose options may
+ * hold what the query string said. What can be refused by the length alone is refused here.
+ * max_bytes bounds the operands' memory. */
+enum error decoder_create(struct decoder **ret, const struct encoding *encoding,
+                          struct request *request, uint64_t body_bytes, size_t max_bytes,
+                          struct problem *problem);
+/* A failure is final: only destroy is allowed afterwards. */
+enum error decoder_feed(struct decoder *decoder, const char *data, size_t size,
+                        struct problem *problem);
+enum error decoder_finish(struct decoder *decoder, struct problem *problem);
+void decoder_destroy(struct decoder *decoder); /* takes NULL; the request stays */
+
+/* GET /v1/dot?a=1,2,3&b=4,5,6: the whole request from its query string. */
+enum error query_decode(struct request *request, const char *query, size_t max_bytes,
+                        struct problem *problem);
+
+#endif

@@ -1,0 +1,68 @@
+/* error.c - the table of errors, spelled out (see error.h). */
+#include "proto/error.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct row {
+    int status;
+    const char *name, *title, *text;
+};
+
+static const struct row rows[] = {
+#define X(code, status, name, title, text) [code] = {status, name, title, text},
+    ERROR_MAP(X)
+#undef X
+};
+
+static const struct row *row_of(enum error error)
+{
+    assert(error < ERROR_COUNT);
+    return &rows[error];
+}
+
+int error_status(enum error error)
+{
+    return row_of(error)->status;
+}
+
+const char *error_name(enum error error)
+{
+    return row_of(error)->name;
+}
+
+const char *error_title(enum error error)
+{
+    return row_of(error)->title;
+}
+
+const char *error_text(enum error error)
+{
+    return row_of(error)->text;
+}
+
+enum error error_from_name(const char *name)
+{
+    for (enum error error = ERR_OK + 1; error < ERROR_COUNT; error++)
+        if (strcmp(rows[error].name, name) == 0)
+            return error;
+    return ERR_OK;
+}
+
+void problem_clear(struct problem *problem)
+{
+    *problem = (struct problem){.error = ERR_OK, .offset = -1};
+}
+
+enum error problem_set(struct problem *problem, enum error error, const char *format, ...)
+{
+    problem_clear(problem);
+    problem->error = error;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(problem->detail, sizeof problem->detail, format, args);
+    va_end(args);
+    return error;
+}

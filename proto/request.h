@@ -1,0 +1,83 @@
+/* request.h - one dot request as a value, whatever encoding it came in.
+ *
+ * A decoder (encoding.h) fills it; request_check() settles defaults and shapes; the server places it
+ * and gpu/ computes it. Options come from the query string first, then from the body; the two may
+ * not contradict each other.
+ */
+#ifndef PROTO_REQUEST_H
+#define PROTO_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/buffer.h"
+#include "proto/tensor.h"
+
+enum accuracy { ACCURACY_DEFAULT, ACCURACY_FAST, ACCURACY_EXACT };
+
+const char *accuracy_name(enum accuracy accuracy);
+
+/* One bit an option, in `given`: so that a repeated or contradicting one is found. */
+enum option {
+    OPTION_DTYPE = 1 << 0,
+    OPTION_ACCURACY = 1 << 1,
+    OPTION_KERNEL = 1 << 2,
+    OPTION_RESULT_DTYPE = 1 << 3,
+    OPTION_DEVICE = 1 << 4,
+    OPTION_TIMEOUT_MS = 1 << 5,
+    OPTION_ID = 1 << 6,
+    OPTION_DIAGNOSTICS = 1 << 7,
+    OPTION_CONJUGATE = 1 << 8,
+    OPTION_SHAPE_A = 1 << 9,
+    OPTION_SHAPE_B = 1 << 10,
+};
+
+struct options {
+    unsigned given;              /* enum option bits */
+    enum dtype dtype;            /* DTYPE_UNKNOWN until said; request_check() makes it float64 */
+    enum byte_order order;       /* of a raw body; ORDER_LITTLE unless dtype said '>' */
+    enum accuracy accuracy;      /* ACCURACY_DEFAULT until the server decides */
+    char kernel[LIMIT_NAME_BYTES];
+    enum dtype result_dtype;     /* DTYPE_UNKNOWN until said; request_check() makes it float64 */
+    enum placement placement;
+    int device_index;            /* of "cuda:1"; -1 when any will do */
+    uint64_t timeout_ms;         /* 0: none given */
+    char id[LIMIT_ID_BYTES + 1];
+    bool diagnostics;
+    bool conjugate;              /* without effect on real types */
+    struct shape shape_a, shape_b; /* of a raw body, when given */
+};
+
+
+struct request {
+    struct options options;
+    bool is_pairs;               /* the "pairs" form: results are a list, one a pair */
+    struct tensor_pair *pair;    /* [pair_count], owned; exactly one unless is_pairs */
+    size_t pair_count;
+    uint64_t result_count;       /* set by request_check() */
+    uint64_t term_count;         /* products over all results, set by request_check() */
+    struct buffer buffer;        /* all operands lie here */
+};
+
+void request_init(struct request *request, const struct buffer_source *source);
+void request_fini(struct request *request);
+
+/* Sets one option from text, as a query parameter or X-header gives it ("dtype", "float32").
+ * ERR_OPTION: unknown name, or given before with another value, or given twice in one place
+ * (seen holds the bits of this place and is updated). ERR_DTYPE, ERR_VALUE: the value is wrong. */
+enum error options_set(struct options *options, unsigned *seen, const char *name, const char *value,
+                       struct problem *problem);
+
+/* Reads a percent-encoded query string into options; a=, b= are left to `operand`, which gets the
+ * decoded text of each (NULL: they are unknown parameters). query may be NULL. */
+typedef enum error (*query_operand)(void *context, const char *name, const char *value,
+                                    struct problem *problem);
+enum error options_from_query(struct options *options, const char *query, query_operand operand,
+                              void *context, struct problem *problem);
+
+/* Settles defaults, matches shapes, numbers the results. Nothing is computable before it. Bounds:
+ * result_count <= max_results (ERR_TOO_LARGE). */
+enum error request_check(struct request *request, uint64_t max_results, struct problem *problem);
+
+#endif

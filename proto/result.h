@@ -1,0 +1,56 @@
+/* result.h - one answer as a value, and its encodings.
+ *
+ * gpu/ computes struct dot_value in float64; result_round() rounds each once to result_dtype; the
+ * encoders write what api.md section 3 promises. Fields are borrowed: nothing here owns memory.
+ */
+#ifndef PROTO_RESULT_H
+#define PROTO_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/request.h"
+#include "proto/text.h"
+#include "proto/value.h"
+
+/* Stages of a request in the order in which they happen; ns. total is their sum. */
+struct timing {
+    int64_t receive_ns, decode_ns, queue_ns, copy_in_ns, compute_ns, copy_out_ns;
+};
+
+struct result {
+    const struct request *request;
+    struct dot_value *value; /* [request->result_count], in result_dtype after result_round() */
+    enum accuracy accuracy;
+    const char *kernel;      /* "grid-atomic", "cpu-avx512" */
+    const char *device;      /* "cpu", "cuda:0" */
+    const char *device_name; /* "NVIDIA H200" */
+    uint32_t batch_size;     /* jobs in the launch that computed this */
+    struct timing timing;
+};
+
+/* Rounds every value to request->options.result_dtype, once, and widens its bound by what that
+ * rounding may have moved; sets the flags overflow and underflow where they apply. */
+void result_round(struct result *result);
+
+int64_t timing_total_ns(const struct timing *timing);
+
+/* The JSON object of api.md section 3. Results nest as the result's shape does; bits, error_bound,
+ * result_text, sum_abs and condition nest the same way. text->failed tells of no memory. */
+void result_encode_json(const struct result *result, struct text *text);
+
+/* The results' bits, little-endian, in C order. */
+void result_encode_raw(const struct result *result, struct text *text);
+
+/* Header values: "3,4" (empty for a scalar), "inexact,overflow" (empty for none), the largest bound
+ * in shortest form, and W3C Server-Timing in milliseconds ("receive;dur=0.011, ..., total;dur=..."). */
+void result_header_shape(const struct result *result, struct text *text);
+void result_header_flags(const struct result *result, struct text *text);
+void result_header_error_bound(const struct result *result, struct text *text);
+void result_header_server_timing(const struct result *result, struct text *text);
+
+/* The problem+json of api.md section 4. id NULL or empty: none. */
+void problem_encode_json(const struct problem *problem, const char *id, struct text *text);
+
+#endif

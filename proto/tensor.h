@@ -1,0 +1,82 @@
+/* tensor.h - element types, shapes, and operands that lie in one buffer.
+ *
+ * Names follow NumPy and the Array API; aliases are those of api.md section 2.
+ */
+#ifndef PROTO_TENSOR_H
+#define PROTO_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/error.h"
+#include "proto/limits.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*    code           bytes  name       short  NumPy   Open Inference */
+#define DTYPE_MAP(X)                                                                               \
+    X(DTYPE_FLOAT32, 4, "float32", "f32", "f4", "FP32")                                            \
+    X(DTYPE_FLOAT64, 8, "float64", "f64", "f8", "FP64")
+
+enum dtype {
+#define X(code, size, name, alias, numpy, oip) code,
+    DTYPE_MAP(X)
+#undef X
+    DTYPE_COUNT,
+    DTYPE_UNKNOWN = DTYPE_COUNT /* not said (yet) */
+};
+
+enum byte_order { ORDER_LITTLE, ORDER_BIG };
+
+size_t dtype_size(enum dtype dtype);       /* bytes an element */
+const char *dtype_name(enum dtype dtype);  /* the long name */
+const char *dtype_list(void);              /* "float32, float64": for details of problems */
+
+/* Reads any alias ("float32", "f32", "<f4", "FP32", ">f4"). ERR_DTYPE when it is none. */
+enum error dtype_parse(const char *name, enum dtype *ret, enum byte_order *ret_order);
+
+struct shape {
+    int rank;                 /* 0 to LIMIT_RANK; 0 is a scalar */
+    uint64_t dim[LIMIT_RANK]; /* outermost first */
+};
+
+/* Number of elements; ERR_TOO_LARGE when it is beyond 2^63 - 1. */
+enum error shape_count(const struct shape *shape, uint64_t *ret);
+
+/* Reads "3,4" (decimal, no blanks, 1 to LIMIT_RANK dimensions). ERR_VALUE otherwise. */
+enum error shape_parse(const char *text, struct shape *ret);
+
+/* Writes "(3,4)" or "(3,)" or "()" as NumPy does, cut to size. Returns text. */
+char *shape_print(const struct shape *shape, char *text, size_t size);
+
+/* The shape of the result: last axes equal and dropped, leading axes broadcast (numpy.vecdot).
+ * ERR_SHAPE with both shapes in the detail when they do not match; a scalar operand never does. */
+enum error shape_dot(const struct shape *a, const struct shape *b, struct shape *ret,
+                     struct problem *problem);
+
+/* An operand inside a buffer: dense, C order, offset a multiple of the element size. Operands that
+ * a decoder places itself start at a multiple of LIMIT_OPERAND_ALIGN; code that computes must take
+ * any element-aligned offset all the same, because rows may start anywhere. */
+struct tensor {
+    enum dtype dtype;
+    struct shape shape;
+    size_t offset; /* bytes from the buffer's start */
+};
+
+/* Two operands and the shape of what they give. */
+struct tensor_pair {
+    struct tensor a, b;
+    struct shape result; /* what shape_dot() said; set by request_check() */
+};
+
+/* Where a request wants to be computed: "auto", "cpu", "cuda" or "cuda:1". */
+enum placement { PLACE_AUTO, PLACE_CPU, PLACE_CUDA };
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

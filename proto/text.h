@@ -1,0 +1,38 @@
+/* text.h - a growing piece of output text. A failed allocation is remembered, so that a writer
+ * appends without checks and asks once at the end. */
+#ifndef PROTO_TEXT_H
+#define PROTO_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct text {
+    char *data;      /* NUL-terminated when size > 0; owned */
+    size_t size;     /* bytes in use, without the NUL */
+    size_t capacity; /* bytes allocated */
+    bool failed;     /* out of memory; later appends do nothing */
+};
+
+void text_init(struct text *text);
+void text_fini(struct text *text);
+void text_clear(struct text *text); /* empty again; keeps the memory for the next use */
+
+/* Room for `size` more bytes: where to write, then text_advance by what was written. NULL: failed. */
+char *text_room(struct text *text, size_t size);
+void text_advance(struct text *text, size_t size);
+
+void text_append(struct text *text, const char *data, size_t size);
+void text_string(struct text *text, const char *string);
+void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_uint(struct text *text, uint64_t value);
+
+/* A JSON string with its quotes: escapes what RFC 8259 requires, replaces bytes that are not UTF-8
+ * by U+FFFD, so that the output is always strict JSON. */
+void text_json_string(struct text *text, const char *string);
+
+/* Nanoseconds as microseconds with three decimals ("12.345"): exact, so that printed parts add up
+ * to the printed total. */
+void text_us(struct text *text, int64_t ns);
+
+#endif

@@ -1,0 +1,93 @@
+/* config.h - every setting: its name, default, bounds and meaning, in one table.
+ *
+ * Door: config_load() reads, in rising order, the defaults, config file, environment (DOTD_NAME) and
+ * command line (--name=value). --help, --print-config, config/dotd.ini, GET /v1/limits and the tests
+ * all come from SETTING_MAP, so a new setting is one row.
+ */
+#ifndef SERVER_CONFIG_H
+#define SERVER_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { CONFIG_STRING_BYTES = 256 };
+
+/* S(name, default, help)             text
+ * E(name, default, "one|two", help)  one word of a list; the field is its index
+ * N(name, default, min, max, help)   whole number; *_bytes take the suffixes KiB, MiB and GiB
+ * Sections become [section] lines of the file. */
+#define SETTING_MAP(SECTION, S, E, N)                                                              \
+    SECTION("listen")                                                                              \
+    S(listen, "127.0.0.1:8080",                                                                    \
+      "address:port to listen on; [::1]:8080 for IPv6, port 0 for any free one. Sockets handed "   \
+      "over by systemd are used instead when there are some.")                                     \
+    N(http_threads, 0, 0, 256, "threads that speak HTTP; 0: one a core")                           \
+    N(max_connections, 16384, 1, 1048576, "connections at once; further ones wait in the backlog") \
+    SECTION("limits")                                                                              \
+    N(max_body_bytes, 1ull << 30, 1, 1ull << 40, "largest request body")                           \
+    N(memory_budget_bytes, 0, 0, 1ull << 44,                                                       \
+      "memory for all operands together; 0: a quarter of what the control group allows")           \
+    N(max_results, 1ull << 24, 1, 1ull << 32, "most dot products in one request")                  \
+    N(head_timeout_ms, 10000, 100, 3600000, "a request's head must be complete within this time")  \
+    N(body_timeout_ms, 120000, 100, 86400000, "a body must be complete within this time")          \
+    N(idle_timeout_ms, 60000, 100, 86400000, "a kept-alive connection may be idle for so long")    \
+    N(write_timeout_ms, 60000, 100, 86400000, "a client must have read its answer within this time") \
+    N(job_timeout_ms, 60000, 1, 86400000,                                                          \
+      "a result must be ready within this time, unless the request's timeout_ms asks for less")    \
+    N(drain_timeout_ms, 30000, 0, 3600000, "after SIGTERM, accepted work may take so long")        \
+    SECTION("devices")                                                                             \
+    E(cuda, "auto", "off|auto", "auto: use every CUDA device that opens")                          \
+    N(pinned_bytes, 256ull << 20, 0, 1ull << 40, "operand memory pinned at start, where CUDA is")  \
+    N(device_bytes, 256ull << 20, 1ull << 20, 1ull << 40, "staging memory on each CUDA device")    \
+    N(queue_jobs, 4096, 1, 1048576, "jobs that may wait for one device")                           \
+    N(queue_bytes, 0, 0, 1ull << 44, "operand bytes that may wait; 0: the memory budget")          \
+    N(batch_jobs, 1024, 1, 65536, "most jobs in one launch")                                       \
+    N(inline_terms, 65536, 0, 1ull << 40,                                                          \
+      "a CPU job of at most so many products is computed by the HTTP thread itself")               \
+    N(cuda_min_bytes, 1ull << 20, 0, 1ull << 44,                                                   \
+      "device auto sends jobs of at least so many operand bytes to CUDA, smaller ones to the CPU") \
+    SECTION("answers")                                                                             \
+    E(accuracy, "fast", "fast", "what a request that does not say gets")                           \
+    SECTION("log")                                                                                 \
+    E(log_level, "info", "debug|info|warning|error", "least severe line that is written")          \
+    E(log_format, "auto", "auto|text|json", "auto: text on a terminal, JSON lines elsewhere")      \
+    E(access_log, "off", "off|on", "a line for each request, at info")
+
+struct config {
+#define CONFIG_SECTION(name)
+#define CONFIG_S(name, ...) char name[CONFIG_STRING_BYTES];
+#define CONFIG_E(name, ...) unsigned name;
+#define CONFIG_N(name, ...) uint64_t name;
+    SETTING_MAP(CONFIG_SECTION, CONFIG_S, CONFIG_E, CONFIG_N)
+#undef CONFIG_SECTION
+#undef CONFIG_S
+#undef CONFIG_E
+#undef CONFIG_N
+};
+
+enum config_action {
+    CONFIG_RUN,     /* start the daemon */
+    CONFIG_HELP,    /* --help */
+    CONFIG_VERSION, /* --version */
+    CONFIG_CHECK,   /* --check-config FILE: it was read and is in order */
+    CONFIG_PRINT,   /* --print-config: the settings in force, as a file */
+};
+
+/* Reads everything. On failure (unknown key, value out of bounds, unreadable file, unknown flag)
+ * returns false with one line in message that names the place, the key and what is allowed.
+ * The file is --config FILE, else $DOTD_CONFIG, else none. */
+bool config_load(struct config *ret, enum config_action *ret_action, int argc, char **argv,
+                 char *message, size_t message_size);
+
+void config_help(FILE *out);
+void config_print(FILE *out, const struct config *config); /* a complete, commented dotd.ini */
+
+/* What the control group (v2, then v1) or else the machine allows, bytes. */
+uint64_t config_memory_limit(void);
+
+/* Calls back for every numeric setting, with its value in force: GET /v1/limits. */
+void config_each_number(const struct config *config,
+                        void (*each)(void *context, const char *name, uint64_t value), void *context);
+
+#endif

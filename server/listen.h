@@ -1,0 +1,21 @@
+/* listen.h - the listening sockets: made here, or handed over by systemd. */
+#ifndef SERVER_LISTEN_H
+#define SERVER_LISTEN_H
+
+#include <stddef.h>
+
+enum { LISTEN_SOCKETS = 8, LISTEN_NAME_BYTES = 64 };
+
+struct listen_set {
+    int fd[LISTEN_SOCKETS]; /* non-blocking, close-on-exec, listening */
+    char name[LISTEN_SOCKETS][LISTEN_NAME_BYTES]; /* "127.0.0.1:8080", with the port chosen */
+    int count;
+};
+
+/* Takes systemd's sockets (LISTEN_PID, LISTEN_FDS) when there are some, else binds address ("host:
+ * port", "[v6]:port", ":port" for all addresses). Returns 0, or -1 with one clear line in message
+ * ("cannot listen on 127.0.0.1:8080: address already in use"). */
+int listen_open(struct listen_set *ret, const char *address, char *message, size_t message_size);
+void listen_close(struct listen_set *set);
+
+#endif

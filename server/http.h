@@ -25,10 +25,13 @@ void http_set_ready(struct http *http);
  * or is idle. */
 bool http_is_alive(struct http *http);
 
-/* Closes the listening sockets, refuses new work with 503, answers what was accepted, for at most
- * timeout_ms. Returns the number of requests that were cut off: 0 when all went well. */
+/* Refuses new work with 503 (probes are still answered), answers what was accepted, and returns when
+ * no request is left, after timeout_ms at the latest. Returns how many are left then: 0 when all
+ * went well. */
 unsigned http_drain(struct http *http, uint64_t timeout_ms);
 
-void http_close(struct http *http); /* takes NULL; after http_drain() */
+/* Stops listening and ends the threads. No job may be with a device any more: gpu_drain() first.
+ * Takes NULL. */
+void http_close(struct http *http);
 
 #endif

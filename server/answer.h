@@ -1,0 +1,36 @@
+/* answer.h - the one way an answer leaves: status, type, body and the headers every answer has. */
+#ifndef SERVER_ANSWER_H
+#define SERVER_ANSWER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "proto/error.h"
+
+struct exchange;
+
+enum { ANSWER_HEADERS = 10 };
+
+struct answer {
+    int status;
+    const char *content_type;
+    struct {
+        const char *name, *value; /* borrowed until answer_send() returns */
+    } header[ANSWER_HEADERS];
+    int header_count;
+};
+
+void answer_header(struct answer *answer, const char *name, const char *value);
+
+/* Sends exchange->out under answer. ERR_NOMEM: nothing was queued. */
+enum error answer_send(struct exchange *exchange, const struct answer *answer);
+
+/* Sends a document and drops its reference. document NULL (no memory): ERR_NOMEM. */
+enum error answer_send_json(struct exchange *exchange, int status, json_t *document);
+
+/* Sends problem as problem+json, with Retry-After and the connection's end where they belong.
+ * allow NULL unless the error is ERR_METHOD. false: no memory even for that. */
+bool answer_send_problem(struct exchange *exchange, const struct problem *problem,
+                         const char *allow);
+
+#endif

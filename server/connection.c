@@ -1,0 +1,167 @@
+/* connection.c - phases, deadlines and endings of a connection (see connection.h). */
+#include "server/connection.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proto/result.h"
+#include "proto/text.h"
+
+enum {
+    LINGER_BYTES_MAX = 256 << 20, /* a client that has not read its refusal by then never will */
+    LINGER_PIECE_BYTES = 64 << 10,
+    LINGER_PIECES = 16, /* read at one event: others wait for at most 1 MiB of copying */
+};
+
+static void unlink_from_phase(struct connections *all, struct connection *connection)
+{
+    struct phase_queue *queue = &all->queue[connection->phase];
+    if (connection->previous != NULL)
+        connection->previous->next = connection->next;
+    else
+        queue->first = connection->next;
+    if (connection->next != NULL)
+        connection->next->previous = connection->previous;
+    else
+        queue->last = connection->previous;
+    assert(queue->count > 0);
+    queue->count--;
+}
+
+static void append_to_phase(struct connections *all, struct connection *connection,
+                            enum phase phase, int64_t now_ns)
+{
+    struct phase_queue *queue = &all->queue[phase];
+    connection->phase = phase;
+    connection->deadline_ns = queue->duration_ns > 0 ? now_ns + queue->duration_ns : INT64_MAX;
+    connection->previous = queue->last;
+    connection->next = NULL;
+    if (queue->last != NULL)
+        queue->last->next = connection;
+    else
+        queue->first = connection;
+    queue->last = connection;
+    queue->count++;
+}
+
+struct connection *connection_create(struct connections *all, struct MHD_Connection *mhd, int fd,
+                                     int64_t now_ns)
+{
+    struct connection *connection = calloc(1, sizeof *connection);
+    if (connection == NULL)
+        return NULL;
+    connection->mhd = mhd;
+    connection->fd = fd;
+    append_to_phase(all, connection, PHASE_HEAD, now_ns);
+    return connection;
+}
+
+void connection_destroy(struct connections *all, struct connection *connection)
+{
+    unlink_from_phase(all, connection);
+    if (connection->phase == PHASE_LINGER)
+        (void)close(connection->fd);
+    free(connection);
+}
+
+void connection_enter(struct connections *all, struct connection *connection, enum phase phase,
+                      int64_t now_ns)
+{
+    unlink_from_phase(all, connection);
+    append_to_phase(all, connection, phase, now_ns);
+}
+
+void connection_refuse(struct connection *connection, const struct problem *problem,
+                       const char *request_id)
+{
+    struct text body, answer;
+    text_init(&body);
+    text_init(&answer);
+    problem_encode_json(problem, NULL, &body);
+    text_printf(&answer,
+                "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\n"
+                "Content-Length: %zu\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
+                error_status(problem->error), error_name(problem->error), body.size, request_id);
+    text_append(&answer, body.data, body.size);
+    /* Nothing of an answer is under way, so the socket's buffer is empty and takes it whole; a
+     * client that is gone already is none of our concern. */
+    if (!answer.failed && !body.failed)
+        (void)send(connection->fd, answer.data, answer.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    text_fini(&answer);
+    text_fini(&body);
+    (void)shutdown(connection->fd, SHUT_WR);
+    connection->must_linger = true;
+}
+
+void connection_cut(struct connection *connection)
+{
+    (void)shutdown(connection->fd, SHUT_RDWR);
+    connection->is_cut = true;
+}
+
+void connection_linger(struct connections *all, struct connection *connection, int64_t now_ns)
+{
+    connection->mhd = NULL;
+    connection->fd = dup(connection->fd);
+    connection_enter(all, connection, PHASE_LINGER, now_ns);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = connection};
+    if (connection->fd < 0 || epoll_ctl(all->epoll, EPOLL_CTL_ADD, connection->fd, &event) != 0)
+        connection_destroy(all, connection); /* out of descriptors: close as it would have been */
+}
+
+void connection_drain(struct connections *all, struct connection *connection)
+{
+    static _Thread_local char piece[LINGER_PIECE_BYTES];
+    for (int i = 0; i < LINGER_PIECES; i++) {
+        ssize_t size = recv(connection->fd, piece, sizeof piece, MSG_DONTWAIT);
+        if (size < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (size > 0)
+            connection->linger_bytes += (uint64_t)size;
+        if (size <= 0 || connection->linger_bytes > LINGER_BYTES_MAX) {
+            connection_destroy(all, connection);
+            return;
+        }
+    }
+}
+
+/* A client that has begun a request is told why it is cut off; an idle one is only closed. */
+static void expire(struct connections *all, struct connection *connection, int64_t now_ns)
+{
+    enum phase phase = connection->phase;
+    if (phase == PHASE_LINGER) {
+        connection_destroy(all, connection);
+        return;
+    }
+    if (phase == PHASE_HEAD || phase == PHASE_BODY) {
+        struct problem problem;
+        (void)problem_set(&problem, ERR_RECEIVE, "the request's %s was not complete in time",
+                          phase == PHASE_HEAD ? "head" : "body");
+        problem.limit = (uint64_t)all->queue[phase].duration_ns / 1000000;
+        problem.setting = phase == PHASE_HEAD ? "head_timeout_ms" : "body_timeout_ms";
+        connection_refuse(connection, &problem, "-");
+        connection->must_linger = false; /* it had its time */
+    }
+    connection_cut(connection);
+    /* To the end of its phase once more: should libmicrohttpd not notice, it is cut again. */
+    connection_enter(all, connection, PHASE_ANSWER, now_ns);
+}
+
+int64_t connections_expire(struct connections *all, int64_t now_ns)
+{
+    int64_t next_ns = INT64_MAX;
+    for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
+        struct phase_queue *queue = &all->queue[phase];
+        while (queue->first != NULL && queue->first->deadline_ns <= now_ns)
+            expire(all, queue->first, now_ns);
+        if (queue->first != NULL && queue->first->deadline_ns < next_ns)
+            next_ns = queue->first->deadline_ns;
+    }
+    return next_ns;
+}

@@ -1,0 +1,76 @@
+/* connection.h - one TCP connection: in which phase it is, until when, and how it is cut off.
+ *
+ * libmicrohttpd's own timeout is for inactivity only: a client that drips a byte a second is never
+ * closed. Here every phase has a total deadline. All phases of one kind last equally long, so each
+ * kind is a FIFO whose head expires first: no heap, no scan.
+ * Everything is touched by the loop's own thread only.
+ */
+#ifndef SERVER_CONNECTION_H
+#define SERVER_CONNECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/error.h"
+
+struct MHD_Connection;
+
+enum phase {
+    PHASE_HEAD,   /* the head of a request is due */
+    PHASE_BODY,   /* its body is due */
+    PHASE_WORK,   /* its job is with a device: no deadline here, the job has its own */
+    PHASE_ANSWER, /* the client must read the answer */
+    PHASE_IDLE,   /* kept alive, nothing asked */
+    PHASE_LINGER, /* answered and closed, but what it still sends is read (connection_linger) */
+    PHASE_COUNT
+};
+
+struct connection {
+    struct MHD_Connection *mhd; /* NULL while lingering */
+    int fd;                     /* libmicrohttpd's; ours while lingering */
+    enum phase phase;
+    int64_t deadline_ns;
+    struct connection *previous, *next; /* in the phase's FIFO */
+    bool is_cut;                        /* shut down; libmicrohttpd has not noticed yet */
+    bool must_linger;                   /* close only when the client has stopped sending */
+    uint64_t linger_bytes;              /* read while lingering */
+};
+
+struct phase_queue {
+    struct connection *first, *last;
+    int64_t duration_ns; /* how long a connection may stay in the phase; 0: for ever */
+    unsigned count;
+};
+
+struct connections {
+    struct phase_queue queue[PHASE_COUNT];
+    int epoll; /* lingering descriptors are added here, data.ptr the connection */
+};
+
+struct connection *connection_create(struct connections *all, struct MHD_Connection *mhd, int fd,
+                                     int64_t now_ns);
+void connection_destroy(struct connections *all, struct connection *connection);
+
+/* Moves it to phase, whose time starts now. */
+void connection_enter(struct connections *all, struct connection *connection, enum phase phase,
+                      int64_t now_ns);
+
+/* Answers with problem in the middle of a request, which libmicrohttpd cannot, and shuts the
+ * connection down for reading by it. The caller then lets libmicrohttpd close it. */
+void connection_refuse(struct connection *connection, const struct problem *problem,
+                       const char *request_id);
+
+/* Shuts the connection down; libmicrohttpd finds it closed on its next run. */
+void connection_cut(struct connection *connection);
+
+/* Called when libmicrohttpd is about to close fd: keeps a copy of the descriptor and reads on, so
+ * that the answer is not lost to the reset that closing over unread bytes would send. */
+void connection_linger(struct connections *all, struct connection *connection, int64_t now_ns);
+
+/* A lingering connection is readable: reads and discards; destroys it at its end or cap. */
+void connection_drain(struct connections *all, struct connection *connection);
+
+/* Ends every connection whose phase is over its time. Returns the next deadline, INT64_MAX: none. */
+int64_t connections_expire(struct connections *all, int64_t now_ns);
+
+#endif

@@ -1,0 +1,331 @@
+/* dot.c - /v1/dot (see dot.h). */
+#include "server/dot.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/result.h"
+#include "server/answer.h"
+#include "server/clock.h"
+#include "server/exchange.h"
+#include "server/loop.h"
+
+static const struct config *config_of(const struct exchange *exchange)
+{
+    return loop_http(exchange->loop)->config;
+}
+
+static struct gpu *gpu_of(const struct exchange *exchange)
+{
+    return loop_http(exchange->loop)->gpu;
+}
+
+/* ---- before the body ----------------------------------------------------------------------- */
+
+/* A media range of Accept without its parameters, which no answer of ours depends on. */
+static bool range_is(const char *range, size_t size, const char *wanted)
+{
+    return strlen(wanted) == size && strncasecmp(range, wanted, size) == 0;
+}
+
+/* The first range that can be served decides: no answer differs in quality from another. */
+static enum error settle_accept(struct exchange *exchange, struct problem *problem)
+{
+    const char *accept = exchange->head.accept;
+    if (accept == NULL || *accept == '\0')
+        return ERR_OK;
+    while (*accept != '\0') {
+        accept += strspn(accept, " \t,");
+        size_t size = strcspn(accept, " \t,;");
+        if (range_is(accept, size, "application/octet-stream")) {
+            exchange->dot.wants_raw = true;
+            return ERR_OK;
+        }
+        if (range_is(accept, size, "*/*") || range_is(accept, size, "application/*") ||
+            range_is(accept, size, "application/json"))
+            return ERR_OK;
+        accept += strcspn(accept, ",");
+    }
+    return problem_set(problem, ERR_ACCEPT,
+                       "Accept is \"%s\"; application/json and application/octet-stream are served",
+                       exchange->head.accept);
+}
+
+static enum error refuse_large(const struct exchange *exchange, struct problem *problem)
+{
+    uint64_t limit = config_of(exchange)->max_body_bytes;
+    (void)problem_set(problem, ERR_TOO_LARGE, "the body is larger than %llu bytes",
+                      (unsigned long long)limit);
+    problem->limit = limit;
+    problem->setting = "max_body_bytes";
+    return ERR_TOO_LARGE;
+}
+
+static enum error check_open(const struct exchange *exchange, struct problem *problem)
+{
+    if (exchange_is_draining(exchange))
+        return problem_set(problem, ERR_CLOSED, "the server is shutting down");
+    return ERR_OK;
+}
+
+enum error dot_begin(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    const struct encoding *encoding;
+    uint64_t body_bytes = exchange->head.is_chunked ? BODY_CHUNKED : exchange->head.content_length;
+    request_init(&dot->request, gpu_buffers(gpu_of(exchange)));
+    enum error error = check_open(exchange, problem);
+    if (error == ERR_OK)
+        error = encoding_for(exchange->head.content_type, &encoding, problem);
+    if (error == ERR_OK)
+        error = settle_accept(exchange, problem);
+    if (error == ERR_OK && !exchange->head.is_chunked &&
+        body_bytes > config_of(exchange)->max_body_bytes)
+        error = refuse_large(exchange, problem);
+    if (error == ERR_OK)
+        error = options_from_query(&dot->request.options, exchange->query, NULL, NULL, problem);
+    if (error == ERR_OK)
+        error = decoder_create(&dot->decoder, encoding, &dot->request, body_bytes,
+                               config_of(exchange)->memory_budget_bytes, problem);
+    return error;
+}
+
+/* ---- the body ------------------------------------------------------------------------------ */
+
+enum error dot_body(struct exchange *exchange, const char *data, size_t size,
+                    struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    if (exchange->body_bytes > config_of(exchange)->max_body_bytes)
+        return refuse_large(exchange, problem); /* a chunked body tells its size as it comes */
+    int64_t start_ns = clock_ns();
+    enum error error = decoder_feed(dot->decoder, data, size, problem);
+    dot->decode_ns += clock_ns() - start_ns;
+    return error;
+}
+
+/* ---- after the body ------------------------------------------------------------------------ */
+
+/* What the request left to the server, and what is not offered. */
+static enum error settle_options(struct exchange *exchange, struct problem *problem)
+{
+    struct options *options = &exchange->dot.request.options;
+    if (options->accuracy == ACCURACY_EXACT)
+        return problem_set(problem, ERR_UNSUPPORTED,
+                           "accuracy exact is not offered; fast is, with an error_bound");
+    options->accuracy = ACCURACY_FAST;
+    return ERR_OK;
+}
+
+static enum error check_kernel(struct exchange *exchange, int device, struct problem *problem)
+{
+    const struct options *options = &exchange->dot.request.options;
+    if (!(options->given & OPTION_KERNEL))
+        return ERR_OK;
+    struct device_info info = gpu_device_info(gpu_of(exchange), device);
+    if (strcmp(options->kernel, info.kernel) == 0)
+        return ERR_OK;
+    return problem_set(problem, ERR_KERNEL, "there is no kernel \"%s\" on %s; it computes with %s",
+                       options->kernel, info.id, info.kernel);
+}
+
+static int64_t deadline_of(const struct exchange *exchange)
+{
+    uint64_t timeout_ms = config_of(exchange)->job_timeout_ms;
+    uint64_t asked_ms = exchange->dot.request.options.timeout_ms;
+    if (asked_ms > 0 && asked_ms < timeout_ms)
+        timeout_ms = asked_ms;
+    return exchange->first_byte_ns + (int64_t)timeout_ms * 1000000;
+}
+
+static enum error place(const struct exchange *exchange, int *ret, struct problem *problem)
+{
+    const struct dot_exchange *dot = &exchange->dot;
+    const struct options *options = &dot->request.options;
+    enum error error = gpu_place(gpu_of(exchange), options->placement, options->device_index,
+                                 dot->request.buffer.used, ret);
+    if (error != ERR_OK)
+        return problem_set(problem, error,
+                           "the device that was asked for is not there; GET /v1/devices lists "
+                           "those that are");
+    return ERR_OK;
+}
+
+static enum error make_job(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    enum error error = job_plan(&dot->job, dot->request.pair, dot->request.pair_count);
+    if (error != ERR_OK)
+        return problem_set(problem, error, "no memory for so many results");
+    dot->job.base = dot->request.buffer.block.data;
+    dot->job.bytes = dot->request.buffer.used;
+    dot->job.deadline_ns = deadline_of(exchange);
+    dot->job.port = loop_port(exchange->loop);
+    return ERR_OK;
+}
+
+static enum error submit(struct exchange *exchange, int device, struct problem *problem)
+{
+    enum error error = gpu_submit(gpu_of(exchange), device, &exchange->dot.job);
+    if (error == ERR_BUSY)
+        return problem_set(problem, ERR_BUSY, "the device's queue is full (queue_jobs, queue_bytes)");
+    if (error != ERR_OK)
+        return problem_set(problem, error, "the device takes no more work");
+    exchange_suspend(exchange);
+    return ERR_OK;
+}
+
+/* The request is whole: settle it, place it, and compute it here or hand it to the device. */
+static enum error compute(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    int device;
+    enum error error = settle_options(exchange, problem);
+    if (error == ERR_OK)
+        error = request_check(&dot->request, config_of(exchange)->max_results, problem);
+    if (error == ERR_OK)
+        error = place(exchange, &device, problem);
+    if (error == ERR_OK)
+        error = check_kernel(exchange, device, problem);
+    if (error == ERR_OK)
+        error = make_job(exchange, problem);
+    if (error != ERR_OK)
+        return error;
+    dot->decoded_ns = clock_ns();
+    if (!gpu_is_inline(gpu_of(exchange), device, dot->job.term_count))
+        return submit(exchange, device, problem);
+    gpu_compute(gpu_of(exchange), &dot->job);
+    return dot_resume(exchange, problem);
+}
+
+enum error dot_finish(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    int64_t start_ns = clock_ns();
+    enum error error = decoder_finish(dot->decoder, problem);
+    dot->decode_ns += clock_ns() - start_ns;
+    decoder_destroy(dot->decoder);
+    dot->decoder = NULL;
+    return error == ERR_OK ? compute(exchange, problem) : error;
+}
+
+enum error dot_finish_query(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    request_init(&dot->request, gpu_buffers(gpu_of(exchange)));
+    enum error error = check_open(exchange, problem);
+    if (error == ERR_OK)
+        error = settle_accept(exchange, problem);
+    if (error != ERR_OK)
+        return error;
+    exchange->first_byte_ns = clock_ns();
+    error = query_decode(&dot->request, exchange->query,
+                         config_of(exchange)->memory_budget_bytes, problem);
+    dot->decode_ns = clock_ns() - exchange->first_byte_ns;
+    return error == ERR_OK ? compute(exchange, problem) : error;
+}
+
+/* ---- the answer ---------------------------------------------------------------------------- */
+
+/* Stamps are consecutive, so the parts add up to the time from the first byte to now. */
+static struct timing timing_of(const struct exchange *exchange)
+{
+    const struct dot_exchange *dot = &exchange->dot;
+    const struct job_times *times = &dot->job.times;
+    int64_t device_ns = times->copy_in_ns + times->compute_ns + times->copy_out_ns;
+    return (struct timing){
+        .receive_ns = dot->decoded_ns - exchange->first_byte_ns - dot->decode_ns,
+        .decode_ns = dot->decode_ns,
+        .queue_ns = clock_ns() - dot->decoded_ns - device_ns,
+        .copy_in_ns = times->copy_in_ns,
+        .compute_ns = times->compute_ns,
+        .copy_out_ns = times->copy_out_ns,
+    };
+}
+
+static enum error send_json(struct exchange *exchange, const struct result *result)
+{
+    struct text stages;
+    text_init(&stages);
+    result_header_server_timing(result, &stages);
+    text_clear(&exchange->out);
+    result_encode_json(result, &exchange->out);
+    text_string(&exchange->out, "\n");
+    struct answer answer = {.status = 200, .content_type = "application/json"};
+    answer_header(&answer, "Server-Timing", stages.failed ? "" : stages.data);
+    enum error error = answer_send(exchange, &answer);
+    text_fini(&stages);
+    return error;
+}
+
+static enum error send_raw(struct exchange *exchange, const struct result *result)
+{
+    static const struct {
+        const char *name;
+        void (*print)(const struct result *result, struct text *text);
+    } computed[] = {
+        {"Server-Timing", result_header_server_timing},
+        {"Dotd-Shape", result_header_shape},
+        {"Dotd-Flags", result_header_flags},
+        {"Dotd-Error-Bound", result_header_error_bound},
+    };
+    enum { COMPUTED = sizeof computed / sizeof *computed };
+    struct text value[COMPUTED];
+    struct answer answer = {.status = 200, .content_type = "application/octet-stream"};
+    answer_header(&answer, "Dotd-Device", result->device);
+    answer_header(&answer, "Dotd-Kernel", result->kernel);
+    for (int i = 0; i < COMPUTED; i++) {
+        text_init(&value[i]);
+        computed[i].print(result, &value[i]);
+        if (value[i].size > 0) /* an empty list is told by the header's absence */
+            answer_header(&answer, computed[i].name, value[i].data);
+    }
+    text_clear(&exchange->out);
+    result_encode_raw(result, &exchange->out);
+    enum error error = answer_send(exchange, &answer);
+    for (int i = 0; i < COMPUTED; i++)
+        text_fini(&value[i]);
+    return error;
+}
+
+static enum error refuse_job(const struct job *job, struct problem *problem)
+{
+    switch (job->error) {
+    case ERR_DEADLINE:
+        return problem_set(problem, ERR_DEADLINE,
+                           "the result was not ready in time (timeout_ms, job_timeout_ms)");
+    case ERR_CLOSED:
+        return problem_set(problem, ERR_CLOSED, "the job was dropped");
+    default:
+        return problem_set(problem, job->error, "the device could not compute the result");
+    }
+}
+
+enum error dot_resume(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    if (dot->job.error != ERR_OK)
+        return refuse_job(&dot->job, problem);
+    struct device_info info = gpu_device_info(gpu_of(exchange), dot->job.device);
+    struct result result = {
+        .request = &dot->request,
+        .value = dot->job.value,
+        .accuracy = dot->request.options.accuracy,
+        .kernel = info.kernel,
+        .device = info.id,
+        .device_name = info.name,
+        .batch_size = dot->job.batch_size,
+    };
+    buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
+    result_round(&result);
+    result.timing = timing_of(exchange);
+    return dot->wants_raw ? send_raw(exchange, &result) : send_json(exchange, &result);
+}
+
+void dot_fini(struct dot_exchange *dot)
+{
+    decoder_destroy(dot->decoder);
+    job_fini(&dot->job);
+    request_fini(&dot->request);
+}

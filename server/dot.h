@@ -1,0 +1,32 @@
+/* dot.h - /v1/dot: from a body, or a query string, to the answer. */
+#ifndef SERVER_DOT_H
+#define SERVER_DOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/gpu.h"
+#include "proto/encoding.h"
+#include "proto/request.h"
+
+struct exchange;
+
+struct dot_exchange {
+    struct request request;  /* zeroed until begin */
+    struct decoder *decoder; /* owned; NULL before and after the body */
+    struct job job;          /* a device's while the exchange is in WORK */
+    bool wants_raw;          /* Accept asked for octet-stream */
+    int64_t decode_ns;       /* spent in the decoder so far */
+    int64_t decoded_ns;      /* when the request was complete */
+};
+
+enum error dot_begin(struct exchange *exchange, struct problem *problem);
+enum error dot_body(struct exchange *exchange, const char *data, size_t size,
+                    struct problem *problem);
+enum error dot_finish(struct exchange *exchange, struct problem *problem);
+enum error dot_finish_query(struct exchange *exchange, struct problem *problem);
+enum error dot_resume(struct exchange *exchange, struct problem *problem);
+
+void dot_fini(struct dot_exchange *dot); /* zeroed is fine */
+
+#endif

@@ -1,0 +1,262 @@
+/* exchange.c - the life of one request between libmicrohttpd's callbacks (see exchange.h). */
+#include "server/exchange.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/answer.h"
+#include "server/clock.h"
+#include "server/log.h"
+#include "server/loop.h"
+
+/* A refused request whose body is no longer than this is read to its end and the connection kept;
+ * a longer one is answered at once and the connection closed. */
+enum { DISCARD_BYTES_MAX = 1 << 20 };
+
+static struct connection *connection_of(struct MHD_Connection *mhd)
+{
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void enter_phase(struct exchange *exchange, enum phase phase)
+{
+    connection_enter(loop_connections(exchange->loop), exchange->connection, phase, clock_ns());
+}
+
+/* The path of an absolute-form target ("http://host/path", RFC 9112 section 3.2.2) is its rest. */
+static const char *origin_form(const char *target)
+{
+    const char *authority = strstr(target, "://");
+    if (*target == '/' || authority == NULL)
+        return target;
+    const char *path = strchr(authority + 3, '/');
+    return path != NULL ? path : "/";
+}
+
+void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *mhd)
+{
+    struct connection *connection = connection_of(mhd);
+    struct exchange *exchange = connection != NULL ? loop_exchange_new(loop) : NULL;
+    if (exchange == NULL)
+        return NULL;
+    exchange->loop = loop;
+    exchange->mhd = mhd;
+    exchange->connection = connection;
+    exchange->begun_ns = clock_ns();
+    exchange->target = strdup(origin_form(target));
+    if (exchange->target == NULL) {
+        loop_exchange_free(loop, exchange);
+        return NULL;
+    }
+    char *query = strchr(exchange->target, '?');
+    if (query != NULL) {
+        *query = '\0';
+        exchange->query = query + 1;
+    }
+    connection_enter(loop_connections(loop), exchange->connection, PHASE_HEAD,
+                     exchange->begun_ns);
+    return exchange;
+}
+
+static enum MHD_Result add_header(void *head, enum MHD_ValueKind kind, const char *name,
+                                  size_t name_size, const char *value, size_t value_size)
+{
+    (void)kind;
+    head_add(head, name, name_size, value != NULL ? value : "", value_size);
+    return MHD_YES;
+}
+
+/* A client's id is echoed when it is printable ASCII of a sane length, else one is made. */
+static void settle_id(struct exchange *exchange)
+{
+    const char *given = exchange->head.request_id;
+    size_t size = given != NULL ? strlen(given) : 0;
+    bool is_sane = size > 0 && size <= LIMIT_ID_BYTES;
+    for (size_t i = 0; is_sane && i < size; i++)
+        is_sane = given[i] > ' ' && given[i] < 0x7f;
+    if (is_sane)
+        memcpy(exchange->id, given, size + 1);
+    else
+        loop_make_id(exchange->loop, exchange->id);
+}
+
+static bool has_body(const struct exchange *exchange)
+{
+    return exchange->head.is_chunked || exchange->head.content_length > 0;
+}
+
+static enum MHD_Result answer_refusal(struct exchange *exchange, const char *allow)
+{
+    if (!answer_send_problem(exchange, &exchange->problem, allow))
+        return MHD_NO; /* no memory even for that: closing is all that is left */
+    enter_phase(exchange, PHASE_ANSWER);
+    return MHD_YES;
+}
+
+/* True when what is still to come of the body is little enough to read and forget. */
+static bool is_discardable(const struct exchange *exchange)
+{
+    if (exchange->head.is_chunked)
+        return exchange->body_bytes <= DISCARD_BYTES_MAX;
+    return exchange->head.content_length - exchange->body_bytes <= DISCARD_BYTES_MAX;
+}
+
+/* Refuses on the head. A client that waits for 100 Continue gets the refusal instead of it. */
+static enum MHD_Result refuse_head(struct exchange *exchange, const char *allow)
+{
+    bool later = !exchange->must_close && !exchange->head.expects_continue &&
+                 is_discardable(exchange) && allow == NULL;
+    if (later) {
+        exchange->state = EXCHANGE_REFUSED;
+        enter_phase(exchange, PHASE_BODY);
+        return MHD_YES;
+    }
+    exchange->must_close |= has_body(exchange);
+    exchange->connection->must_linger = exchange->must_close;
+    return answer_refusal(exchange, allow);
+}
+
+/* Refuses in the middle of the body, where libmicrohttpd takes no answer any more. */
+static enum MHD_Result refuse_body(struct exchange *exchange)
+{
+    if (is_discardable(exchange)) {
+        exchange->state = EXCHANGE_REFUSED;
+        return MHD_YES;
+    }
+    connection_refuse(exchange->connection, &exchange->problem, exchange->id);
+    exchange->status = error_status(exchange->problem.error);
+    return MHD_NO;
+}
+
+static enum error find_route(struct exchange *exchange, const char *method, char *allow,
+                             size_t allow_size)
+{
+    exchange->method = method_parse(method);
+    if (exchange->method == 0)
+        return problem_set(&exchange->problem, ERR_UNKNOWN_METHOD, "the method %s is not known here",
+                           method);
+    return route_find(exchange->target, exchange->method, &exchange->route, allow, allow_size,
+                      &exchange->problem);
+}
+
+static enum MHD_Result on_head(struct exchange *exchange, const char *method, const char *version)
+{
+    char allow[64];
+    (void)MHD_get_connection_values_n(exchange->mhd, MHD_HEADER_KIND, add_header, &exchange->head);
+    settle_id(exchange);
+    exchange->first_byte_ns = clock_ns();
+    if (head_check(&exchange->head, method, version, &exchange->problem) != ERR_OK) {
+        exchange->must_close = true;
+        return refuse_head(exchange, NULL);
+    }
+    enum error error = find_route(exchange, method, allow, sizeof allow);
+    if (error != ERR_OK)
+        return refuse_head(exchange, error == ERR_METHOD ? allow : NULL);
+    if (exchange->route->begin != NULL &&
+        exchange->route->begin(exchange, &exchange->problem) != ERR_OK)
+        return refuse_head(exchange, NULL);
+    exchange->state = EXCHANGE_BODY;
+    if (has_body(exchange))
+        enter_phase(exchange, PHASE_BODY);
+    return MHD_YES;
+}
+
+static enum MHD_Result on_body(struct exchange *exchange, const char *data, size_t *data_size)
+{
+    size_t size = *data_size;
+    *data_size = 0; /* taken, whatever becomes of it */
+    if (exchange->body_bytes == 0)
+        exchange->first_byte_ns = clock_ns();
+    exchange->body_bytes += size;
+    if (exchange->state == EXCHANGE_REFUSED)
+        return is_discardable(exchange) ? MHD_YES : refuse_body(exchange);
+    assert(exchange->route->body != NULL); /* head_check() refuses a body where there is none */
+    if (exchange->route->body(exchange, data, size, &exchange->problem) == ERR_OK)
+        return MHD_YES;
+    return refuse_body(exchange);
+}
+
+/* Runs the handler that answers; what it refuses is answered as a problem. */
+static enum MHD_Result answer_with(struct exchange *exchange,
+                                   enum error (*handler)(struct exchange *, struct problem *))
+{
+    enum error error = handler(exchange, &exchange->problem);
+    if (error == ERR_NOMEM && exchange->problem.error == ERR_OK)
+        (void)problem_set(&exchange->problem, ERR_NOMEM, "no memory for the answer");
+    if (error != ERR_OK)
+        return answer_refusal(exchange, NULL);
+    if (exchange->state == EXCHANGE_WORK)
+        return MHD_YES;
+    assert(exchange->state == EXCHANGE_ANSWERED);
+    enter_phase(exchange, PHASE_ANSWER);
+    return MHD_YES;
+}
+
+enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, const char *url,
+                                    const char *method, const char *version, const char *data,
+                                    size_t *data_size, void **closure)
+{
+    struct exchange *exchange = *closure;
+    (void)loop, (void)mhd, (void)url; /* the target as it came is read instead of the decoded url */
+    if (exchange == NULL || exchange->connection->is_cut)
+        return MHD_NO;
+    if (exchange->state == EXCHANGE_HEAD)
+        return on_head(exchange, method, version);
+    if (*data_size > 0)
+        return on_body(exchange, data, data_size);
+    switch (exchange->state) {
+    case EXCHANGE_BODY:
+        return answer_with(exchange, exchange->route->finish);
+    case EXCHANGE_WORK:
+        exchange->state = EXCHANGE_BODY; /* the handler sets where it goes from here */
+        return answer_with(exchange, exchange->route->resume);
+    case EXCHANGE_REFUSED:
+        return answer_refusal(exchange, NULL);
+    default:
+        return MHD_YES; /* answered on the head already */
+    }
+}
+
+static void log_access(const struct exchange *exchange)
+{
+    log_event(LOG_LEVEL_INFO, "request", LOG_S("id", exchange->id),
+              LOG_S("path", exchange->target), LOG_N("status", exchange->status),
+              LOG_N("body_bytes", exchange->body_bytes), LOG_N("answer_bytes", exchange->out.size),
+              LOG_N("duration_us", (clock_ns() - exchange->begun_ns) / 1000));
+}
+
+void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closure,
+                           enum MHD_RequestTerminationCode code)
+{
+    struct exchange *exchange = *closure;
+    (void)mhd, (void)code;
+    if (exchange == NULL)
+        return;
+    assert(exchange->state != EXCHANGE_WORK); /* a suspended connection cannot complete */
+    *closure = NULL;
+    loop_count_answer(loop, exchange->status);
+    if (loop_http(loop)->config->access_log)
+        log_access(exchange);
+    enter_phase(exchange, PHASE_IDLE);
+    loop_exchange_free(loop, exchange);
+}
+
+void exchange_suspend(struct exchange *exchange)
+{
+    assert(exchange->state == EXCHANGE_BODY);
+    exchange->state = EXCHANGE_WORK;
+    MHD_suspend_connection(exchange->mhd);
+    enter_phase(exchange, PHASE_WORK);
+}
+
+void exchange_resume(struct exchange *exchange)
+{
+    assert(exchange->state == EXCHANGE_WORK);
+    MHD_resume_connection(exchange->mhd);
+}
+
+bool exchange_is_draining(const struct exchange *exchange)
+{
+    return atomic_load_explicit(&loop_http(exchange->loop)->is_draining, memory_order_relaxed);
+}

@@ -1,0 +1,121 @@
+/* framing.c - the guards on a request's head (see framing.h). Source: RFC 9112 sections 2.2, 3.2,
+ * 5 and 6; RFC 9110 sections 5.5 and 5.6.2. */
+#include "server/framing.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* tchar of RFC 9110 section 5.6.2: what a field name may hold. */
+static bool is_token(const char *text, size_t size)
+{
+    static const char others[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!alnum && (c == '\0' || strchr(others, c) == NULL))
+            return false;
+    }
+    return size > 0;
+}
+
+/* A value with a control character was cut or joined somewhere: NUL, bare CR, obs-fold. */
+static bool is_field_value(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static bool parse_length(const char *text, uint64_t *ret)
+{
+    uint64_t value = 0;
+    if (*text == '\0')
+        return false;
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9' || value > (uint64_t)INT64_MAX / 10 - 1)
+            return false;
+        value = value * 10 + (uint64_t)(*text - '0');
+    }
+    *ret = value;
+    return true;
+}
+
+static void add_known(struct head *head, const char *name, const char *value)
+{
+    if (strcasecmp(name, "Content-Length") == 0) {
+        head->length_count++;
+        head->length_is_bad |= !parse_length(value, &head->content_length);
+    } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        head->coding_count++;
+        head->is_chunked = strcasecmp(value, "chunked") == 0;
+    } else if (strcasecmp(name, "Host") == 0) {
+        head->host_count++;
+    } else if (strcasecmp(name, "Expect") == 0) {
+        bool is_continue = strcasecmp(value, "100-continue") == 0;
+        head->expects_continue |= is_continue;
+        head->expects_other |= !is_continue;
+    } else if (strcasecmp(name, "Content-Type") == 0) {
+        head->content_type = value;
+    } else if (strcasecmp(name, "Accept") == 0) {
+        head->accept = value;
+    } else if (strcasecmp(name, "X-Request-Id") == 0) {
+        head->request_id = value;
+    }
+}
+
+void head_add(struct head *head, const char *name, size_t name_size, const char *value,
+              size_t value_size)
+{
+    if (!is_token(name, name_size))
+        head->flaw = "a header name holds a character that is not allowed there (a space before "
+                     "the colon, or a folded line)";
+    else if (!is_field_value(value, value_size))
+        head->flaw = "a header value holds a control character";
+    else
+        add_known(head, name, value);
+}
+
+static enum error check_codings(const struct head *head, struct problem *problem)
+{
+    if (head->coding_count > 1)
+        return problem_set(problem, ERR_FRAMING, "more than one Transfer-Encoding");
+    if (head->length_count > 0)
+        return problem_set(problem, ERR_FRAMING, "Content-Length together with Transfer-Encoding");
+    if (!head->is_chunked)
+        return problem_set(problem, ERR_CODING, "Transfer-Encoding may only be chunked");
+    return ERR_OK;
+}
+
+static bool is_bodyless(const char *method)
+{
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+}
+
+enum error head_check(const struct head *head, const char *method, const char *version,
+                      struct problem *problem)
+{
+    if (head->flaw != NULL)
+        return problem_set(problem, ERR_FRAMING, "%s", head->flaw);
+    if (head->length_count > 1)
+        return problem_set(problem, ERR_FRAMING, "more than one Content-Length");
+    if (head->coding_count > 0) {
+        enum error error = check_codings(head, problem);
+        if (error != ERR_OK)
+            return error;
+    }
+    if (head->length_is_bad)
+        return problem_set(problem, ERR_TOO_LARGE, "Content-Length is not a size that can be met");
+    if (head->host_count > 1)
+        return problem_set(problem, ERR_FRAMING, "more than one Host");
+    if (head->host_count == 0 && strcmp(version, "HTTP/1.0") != 0)
+        return problem_set(problem, ERR_FRAMING, "no Host header (RFC 9112 section 3.2)");
+    if (head->expects_other)
+        return problem_set(problem, ERR_EXPECT, "Expect may only be 100-continue");
+    bool has_body = head->coding_count > 0 || (head->length_count > 0 && head->content_length > 0);
+    if (has_body && is_bodyless(method))
+        return problem_set(problem, ERR_FRAMING, "%s with a body", method);
+    return ERR_OK;
+}

@@ -1,0 +1,109 @@
+/* http.c - the HTTP threads as one thing (see http.h). */
+#include "server/http.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/clock.h"
+#include "server/http_priv.h"
+#include "server/loop.h"
+
+static bool create_loops(struct http *http)
+{
+    http->loop = calloc(http->loop_count, sizeof *http->loop);
+    for (unsigned i = 0; http->loop != NULL && i < http->loop_count; i++)
+        if (!loop_create(&http->loop[i], http, i))
+            return false;
+    return http->loop != NULL;
+}
+
+bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
+               const struct listen_set *sockets, char *message, size_t message_size)
+{
+    struct http *http = calloc(1, sizeof *http);
+    if (http == NULL)
+        goto failed;
+    http->config = config;
+    http->gpu = gpu;
+    http->sockets = sockets;
+    http->loop_count = (unsigned)config->http_threads;
+    http->started_ns = clock_ns();
+    (void)pthread_mutex_init(&http->lock, NULL);
+    pthread_condattr_t monotonic;
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&http->quiet_changed, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    if (!create_loops(http))
+        goto failed;
+    for (unsigned i = 0; i < http->loop_count; i++)
+        if (!loop_start(http->loop[i]))
+            goto failed;
+    *ret = http;
+    return true;
+
+failed:
+    (void)snprintf(message, message_size, "cannot start the HTTP threads: out of memory, threads "
+                   "or descriptors");
+    http_close(http);
+    return false;
+}
+
+void http_set_ready(struct http *http)
+{
+    atomic_store(&http->is_ready, true);
+}
+
+bool http_is_alive(struct http *http)
+{
+    bool is_alive = true;
+    for (unsigned i = 0; i < http->loop_count; i++)
+        is_alive &= loop_is_alive(http->loop[i]);
+    return is_alive;
+}
+
+void http_quiet_changed(struct http *http)
+{
+    (void)pthread_mutex_lock(&http->lock);
+    (void)pthread_cond_signal(&http->quiet_changed);
+    (void)pthread_mutex_unlock(&http->lock);
+}
+
+static bool all_quiet(const struct http *http)
+{
+    for (unsigned i = 0; i < http->loop_count; i++)
+        if (!loop_is_quiet(http->loop[i]))
+            return false;
+    return true;
+}
+
+unsigned http_drain(struct http *http, uint64_t timeout_ms)
+{
+    int64_t until_ns = clock_ns() + (int64_t)timeout_ms * 1000000;
+    struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    atomic_store(&http->is_draining, true);
+    for (unsigned i = 0; i < http->loop_count; i++)
+        loop_wake(http->loop[i]); /* a sleeping loop finds out that it is quiet */
+    (void)pthread_mutex_lock(&http->lock);
+    while (!all_quiet(http) &&
+           pthread_cond_timedwait(&http->quiet_changed, &http->lock, &until) != ETIMEDOUT)
+        continue;
+    (void)pthread_mutex_unlock(&http->lock);
+    unsigned left = 0;
+    for (unsigned i = 0; i < http->loop_count; i++)
+        left += loop_stats(http->loop[i]).exchanges;
+    return left;
+}
+
+void http_close(struct http *http)
+{
+    if (http == NULL)
+        return;
+    for (unsigned i = 0; http->loop != NULL && i < http->loop_count; i++)
+        loop_destroy(http->loop[i]);
+    free(http->loop);
+    (void)pthread_cond_destroy(&http->quiet_changed);
+    (void)pthread_mutex_destroy(&http->lock);
+    free(http);
+}

@@ -1,0 +1,30 @@
+/* http_priv.h - what the files behind http.h share. */
+#ifndef SERVER_HTTP_PRIV_H
+#define SERVER_HTTP_PRIV_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/http.h"
+
+struct loop;
+
+struct http {
+    const struct config *config;       /* fixed; borrowed */
+    struct gpu *gpu;                   /* fixed; borrowed */
+    const struct listen_set *sockets;  /* fixed; borrowed */
+    struct loop **loop;                /* [loop_count]; fixed after http_open() */
+    unsigned loop_count;
+    int64_t started_ns;
+    atomic_bool is_ready;    /* main thread: false to true, once */
+    atomic_bool is_draining; /* main thread: false to true, once */
+    pthread_mutex_t lock;    /* of quiet_changed alone; innermost */
+    pthread_cond_t quiet_changed;
+};
+
+/* A loop's loop_is_quiet() has changed: http_drain() looks again. */
+void http_quiet_changed(struct http *http);
+
+#endif

@@ -1,0 +1,568 @@
+/* loop.c - the HTTP thread (see loop.h).
+ *
+ * Order of one round: sleep in epoll; accept; take completed jobs and resume their connections; let
+ * libmicrohttpd run; end what is over its deadline. Workers and other loops reach a loop through two
+ * lock-free lists and an eventfd, which is written only when the loop sleeps.
+ */
+#include "server/loop.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/clock.h"
+#include "server/connection.h"
+#include "server/exchange.h"
+#include "server/log.h"
+
+enum {
+    CONNECTION_MEMORY_BYTES = 64 << 10, /* measured: larger pools cost small requests dearly */
+    ACCEPTS_A_ROUND = 16,
+    EVENTS_A_ROUND = 64,
+    EXCHANGES_KEPT = 256,        /* free exchanges kept for reuse */
+    ANSWER_BYTES_KEPT = 64 << 10, /* memory for answers kept with them */
+    LINGER_MS = 5000,
+    STOP_MS = 2000, /* after http_drain(): what is still unread is answered within this */
+};
+
+/* An accepted connection on its way to another loop. */
+struct handover {
+    struct handover *next;
+    int fd;
+    struct sockaddr_storage address;
+    socklen_t address_size;
+};
+
+struct loop {
+    /* fixed after loop_start() */
+    struct http *http;
+    unsigned index;
+    pthread_t thread;
+    bool is_started;
+    int epoll, mhd_epoll, wake;
+    struct MHD_Daemon *daemon;
+    unsigned connections_max;
+    uint64_t id_seed;
+    /* any thread */
+    struct job_port port;
+    _Atomic(struct job *) completed;        /* pushed by workers, taken whole by the loop */
+    _Atomic(struct handover *) handed_over; /* pushed by loops, taken whole by the loop */
+    atomic_bool is_sleeping;                /* set by the loop around epoll_wait() */
+    atomic_bool is_stopping;                /* false to true, once */
+    atomic_uint open_count;                 /* connections here or on their way here */
+    atomic_ullong rounds;                   /* loop writes; the watchdog reads */
+    /* loop's thread writes, any reads, relaxed: statistics */
+    atomic_ullong requests, answers_2xx, answers_4xx, answers_5xx, connections_total;
+    atomic_uint exchanges;
+    atomic_bool is_quiet; /* loop's thread writes, while draining; http_drain() reads */
+    /* main thread only */
+    unsigned long long watched_rounds; /* at the last loop_is_alive() */
+    /* loop's thread only */
+    struct connections connections;
+    struct exchange *free_exchange;
+    unsigned free_count;
+    uint64_t id_count;
+    bool is_accepting;
+};
+
+static void count(atomic_ullong *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* ---- waking -------------------------------------------------------------------------------- */
+
+void loop_wake(struct loop *loop)
+{
+    uint64_t one = 1;
+    ssize_t written = write(loop->wake, &one, sizeof one);
+    assert(written == sizeof one); /* the counter cannot overflow */
+}
+
+/* Sequentially consistent on both sides: either the loop sees the new entry before it sleeps, or
+ * this side sees that it sleeps. */
+static void wake_if_sleeping(struct loop *loop)
+{
+    if (atomic_load(&loop->is_sleeping))
+        loop_wake(loop);
+}
+
+static struct loop *loop_of_port(struct job_port *port)
+{
+    return (struct loop *)((char *)port - offsetof(struct loop, port));
+}
+
+static struct exchange *exchange_of_job(struct job *job)
+{
+    return (struct exchange *)((char *)job - offsetof(struct exchange, dot.job));
+}
+
+static void complete_jobs(struct job_port *port, struct job *first)
+{
+    struct loop *loop = loop_of_port(port);
+    struct job *last = first;
+    while (last->next != NULL)
+        last = last->next;
+    struct job *head = atomic_load_explicit(&loop->completed, memory_order_relaxed);
+    do
+        last->next = head;
+    while (!atomic_compare_exchange_weak(&loop->completed, &head, first));
+    wake_if_sleeping(loop);
+}
+
+static void resume_completed(struct loop *loop)
+{
+    struct job *job = atomic_exchange(&loop->completed, NULL);
+    while (job != NULL) {
+        struct job *next = job->next;
+        exchange_resume(exchange_of_job(job));
+        job = next;
+    }
+}
+
+/* ---- accepting ----------------------------------------------------------------------------- */
+
+static void set_accepting(struct loop *loop, bool is_accepting)
+{
+    if (loop->is_accepting == is_accepting)
+        return;
+    loop->is_accepting = is_accepting;
+    const struct listen_set *sockets = loop->http->sockets;
+    for (int i = 0; i < sockets->count; i++) {
+        /* Exclusive: a new connection wakes one loop, not all of them. */
+        struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE,
+                                    .data.ptr = (void *)&sockets->fd[i]};
+        int op = is_accepting ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+        if (epoll_ctl(loop->epoll, op, sockets->fd[i], &event) != 0)
+            log_event(LOG_LEVEL_ERROR, "accept", LOG_S("error", strerror(errno)));
+    }
+}
+
+static struct loop *least_busy(struct http *http)
+{
+    struct loop *best = http->loop[0];
+    for (unsigned i = 1; i < http->loop_count; i++)
+        if (atomic_load(&http->loop[i]->open_count) < atomic_load(&best->open_count))
+            best = http->loop[i];
+    return best;
+}
+
+/* Gives the descriptor to libmicrohttpd, which closes it whatever happens. */
+static void adopt(struct loop *loop, int fd, const struct sockaddr_storage *address,
+                  socklen_t address_size)
+{
+    if (MHD_add_connection(loop->daemon, fd, (const struct sockaddr *)address, address_size) ==
+        MHD_YES)
+        count(&loop->connections_total);
+    else
+        atomic_fetch_sub(&loop->open_count, 1);
+}
+
+static void hand_over(struct loop *target, int fd, const struct sockaddr_storage *address,
+                      socklen_t address_size)
+{
+    struct handover *handover = malloc(sizeof *handover);
+    if (handover == NULL) {
+        (void)close(fd);
+        atomic_fetch_sub(&target->open_count, 1);
+        return;
+    }
+    *handover = (struct handover){.fd = fd, .address = *address, .address_size = address_size};
+    handover->next = atomic_load_explicit(&target->handed_over, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&target->handed_over, &handover->next, handover))
+        continue;
+    wake_if_sleeping(target);
+}
+
+static void take_handed_over(struct loop *loop)
+{
+    struct handover *handover = atomic_exchange(&loop->handed_over, NULL);
+    while (handover != NULL) {
+        struct handover *next = handover->next;
+        adopt(loop, handover->fd, &handover->address, handover->address_size);
+        free(handover);
+        handover = next;
+    }
+}
+
+static void accept_some(struct loop *loop, int listener)
+{
+    for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
+        struct loop *target = least_busy(loop->http);
+        if (atomic_load(&target->open_count) >= target->connections_max) {
+            set_accepting(loop, false); /* until a connection closes; the backlog waits */
+            return;
+        }
+        struct sockaddr_storage address;
+        socklen_t size = sizeof address;
+        int fd = accept4(listener, (struct sockaddr *)&address, &size,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                set_accepting(loop, false);
+            return;
+        }
+        atomic_fetch_add(&target->open_count, 1);
+        if (target == loop)
+            adopt(loop, fd, &address, size);
+        else
+            hand_over(target, fd, &address, size);
+    }
+}
+
+static void on_connection(void *closure, struct MHD_Connection *mhd, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct loop *loop = closure;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        *socket_context = connection_create(&loop->connections, mhd, fd, clock_ns());
+        return;
+    }
+    struct connection *connection = *socket_context;
+    atomic_fetch_sub(&loop->open_count, 1);
+    if (connection == NULL)
+        return;
+    if (connection->must_linger)
+        connection_linger(&loop->connections, connection, clock_ns());
+    else
+        connection_destroy(&loop->connections, connection);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+static int sleep_ms(struct loop *loop, int64_t deadline_ns)
+{
+    MHD_UNSIGNED_LONG_LONG mhd_ms;
+    if (MHD_get_timeout(loop->daemon, &mhd_ms) == MHD_YES && mhd_ms == 0)
+        return 0;
+    if (deadline_ns == INT64_MAX)
+        return -1;
+    int64_t left_ms = (deadline_ns - clock_ns()) / 1000000 + 1;
+    return left_ms < 0 ? 0 : left_ms > 60000 ? 60000 : (int)left_ms;
+}
+
+static int wait_for_events(struct loop *loop, struct epoll_event *event, int timeout_ms)
+{
+    atomic_store(&loop->is_sleeping, true);
+    if (atomic_load(&loop->completed) != NULL || atomic_load(&loop->handed_over) != NULL ||
+        atomic_load(&loop->is_stopping))
+        timeout_ms = 0;
+    int event_count = epoll_wait(loop->epoll, event, EVENTS_A_ROUND, timeout_ms);
+    atomic_store(&loop->is_sleeping, false);
+    return event_count;
+}
+
+/* A source is known by its address: a listener, a lingering connection, or one of the two that ask
+ * for nothing but a round. */
+static void handle_events(struct loop *loop, const struct epoll_event *event, int event_count)
+{
+    const int *listener = loop->http->sockets->fd;
+    for (int i = 0; i < event_count; i++) {
+        void *source = event[i].data.ptr;
+        if ((const int *)source >= listener && (const int *)source < listener + LISTEN_SOCKETS)
+            accept_some(loop, *(const int *)source);
+        else if (source != &loop->wake && source != &loop->mhd_epoll)
+            connection_drain(&loop->connections, source);
+    }
+}
+
+/* Idle to our knowledge, but a request may lie unread in the socket. */
+static bool has_unread(const struct loop *loop)
+{
+    static const enum phase waiting[] = {PHASE_HEAD, PHASE_IDLE};
+    for (int i = 0; i < 2; i++) {
+        const struct connection *connection = loop->connections.queue[waiting[i]].first;
+        for (; connection != NULL; connection = connection->next) {
+            int bytes = 0;
+            if (ioctl(connection->fd, FIONREAD, &bytes) == 0 && bytes > 0 && !connection->is_cut)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Says whether a request is begun or waits unread, and tells http_drain() when that changes. */
+static bool is_quiet(struct loop *loop)
+{
+    bool is_quiet = atomic_load(&loop->exchanges) == 0 && !has_unread(loop);
+    if (atomic_exchange(&loop->is_quiet, is_quiet) != is_quiet)
+        http_quiet_changed(loop->http);
+    return is_quiet;
+}
+
+static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
+{
+    struct epoll_event event[EVENTS_A_ROUND];
+    int event_count = wait_for_events(loop, event, timeout_ms);
+    count(&loop->rounds);
+    handle_events(loop, event, event_count);
+    take_handed_over(loop);
+    resume_completed(loop);
+    (void)MHD_run(loop->daemon);
+    *deadline_ns = connections_expire(&loop->connections, clock_ns());
+    if (!loop->is_accepting && !atomic_load(&loop->is_stopping) &&
+        atomic_load(&loop->open_count) < loop->connections_max)
+        set_accepting(loop, true);
+}
+
+/* Steps of the end; each says what can no longer happen after it.
+ * 1. no listener: no new connection reaches this loop, but for those already handed over;
+ * 2. rounds until nothing is begun or unread: nobody who asked is left without an answer;
+ * 3. idle connections close with the daemon; lingering ones are ours to close. */
+static void wind_up(struct loop *loop)
+{
+    set_accepting(loop, false);
+    int64_t deadline_ns, until_ns = clock_ns() + STOP_MS * (int64_t)1000000;
+    do
+        one_round(loop, 1, &deadline_ns);
+    while (!is_quiet(loop) && clock_ns() < until_ns);
+    MHD_stop_daemon(loop->daemon);
+    loop->daemon = NULL;
+    while (loop->connections.queue[PHASE_LINGER].first != NULL)
+        connection_destroy(&loop->connections, loop->connections.queue[PHASE_LINGER].first);
+}
+
+static void *loop_run(void *closure)
+{
+    struct loop *loop = closure;
+    int64_t deadline_ns = INT64_MAX;
+    set_accepting(loop, true);
+    while (!atomic_load(&loop->is_stopping)) {
+        one_round(loop, sleep_ms(loop, deadline_ns), &deadline_ns);
+        if (atomic_load(&loop->http->is_draining))
+            (void)is_quiet(loop);
+    }
+    wind_up(loop);
+    return NULL;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static void set_durations(struct loop *loop)
+{
+    const struct config *config = loop->http->config;
+    struct phase_queue *queue = loop->connections.queue;
+    queue[PHASE_HEAD].duration_ns = (int64_t)config->head_timeout_ms * 1000000;
+    queue[PHASE_BODY].duration_ns = (int64_t)config->body_timeout_ms * 1000000;
+    queue[PHASE_ANSWER].duration_ns = (int64_t)config->write_timeout_ms * 1000000;
+    queue[PHASE_IDLE].duration_ns = (int64_t)config->idle_timeout_ms * 1000000;
+    queue[PHASE_LINGER].duration_ns = LINGER_MS * (int64_t)1000000;
+}
+
+static void discard_library_log(void *closure, const char *format, va_list args)
+{
+    (void)closure, (void)format, (void)args; /* what clients do wrong is answered, not logged */
+}
+
+static bool start_daemon(struct loop *loop)
+{
+    /* The flag for suspending also asks for a pipe to wake the library's own threads. There are
+     * none here, and without the pipe a resume costs no system call. */
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+                     (MHD_ALLOW_SUSPEND_RESUME & ~(unsigned)MHD_USE_ITC);
+    loop->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, exchange_on_request, loop, MHD_OPTION_EXTERNAL_LOGGER,
+        discard_library_log, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT, loop->connections_max,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop, MHD_OPTION_URI_LOG_CALLBACK,
+        exchange_on_target, loop, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_completed, loop,
+        MHD_OPTION_END);
+    return loop->daemon != NULL;
+}
+
+static bool add_source(struct loop *loop, int *fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = fd};
+    return *fd >= 0 && epoll_ctl(loop->epoll, EPOLL_CTL_ADD, *fd, &event) == 0;
+}
+
+static bool open_sources(struct loop *loop)
+{
+    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (loop->epoll < 0 || !start_daemon(loop))
+        return false;
+    loop->connections.epoll = loop->epoll;
+    loop->mhd_epoll = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    /* Edge-triggered: every write is a new edge, so the eventfd is never read. */
+    return add_source(loop, &loop->wake, EPOLLIN | EPOLLET) &&
+           add_source(loop, &loop->mhd_epoll, EPOLLIN);
+}
+
+static void loop_free(struct loop *loop)
+{
+    if (loop->daemon != NULL)
+        MHD_stop_daemon(loop->daemon);
+    if (loop->epoll >= 0)
+        (void)close(loop->epoll);
+    if (loop->wake >= 0)
+        (void)close(loop->wake);
+    while (loop->free_exchange != NULL) {
+        struct exchange *next = loop->free_exchange->next_free;
+        text_fini(&loop->free_exchange->out);
+        free(loop->free_exchange);
+        loop->free_exchange = next;
+    }
+    free(loop);
+}
+
+bool loop_create(struct loop **ret, struct http *http, unsigned index)
+{
+    struct loop *loop = calloc(1, sizeof *loop);
+    if (loop == NULL)
+        return false;
+    loop->http = http;
+    loop->index = index;
+    loop->epoll = loop->wake = -1;
+    loop->port.complete = complete_jobs;
+    loop->connections_max = (unsigned)(http->config->max_connections / http->loop_count + 1);
+    if (getrandom(&loop->id_seed, sizeof loop->id_seed, 0) != sizeof loop->id_seed)
+        loop->id_seed = (uint64_t)clock_ns();
+    set_durations(loop);
+    if (!open_sources(loop)) {
+        loop_free(loop);
+        return false;
+    }
+    *ret = loop;
+    return true;
+}
+
+bool loop_start(struct loop *loop)
+{
+    if (pthread_create(&loop->thread, NULL, loop_run, loop) != 0)
+        return false;
+    char name[16];
+    (void)snprintf(name, sizeof name, "http-%u", loop->index);
+    (void)pthread_setname_np(loop->thread, name);
+    loop->is_started = true;
+    return true;
+}
+
+void loop_destroy(struct loop *loop)
+{
+    if (loop == NULL)
+        return;
+    if (loop->is_started) {
+        atomic_store(&loop->is_stopping, true);
+        loop_wake(loop);
+        (void)pthread_join(loop->thread, NULL);
+    }
+    loop_free(loop);
+}
+
+/* ---- for exchanges ------------------------------------------------------------------------- */
+
+struct http *loop_http(struct loop *loop)
+{
+    return loop->http;
+}
+
+struct connections *loop_connections(struct loop *loop)
+{
+    return &loop->connections;
+}
+
+struct job_port *loop_port(struct loop *loop)
+{
+    return &loop->port;
+}
+
+void loop_count_answer(struct loop *loop, int status)
+{
+    count(&loop->requests);
+    if (status >= 500)
+        count(&loop->answers_5xx);
+    else if (status >= 400)
+        count(&loop->answers_4xx);
+    else if (status >= 200)
+        count(&loop->answers_2xx);
+}
+
+struct exchange *loop_exchange_new(struct loop *loop)
+{
+    struct exchange *exchange = loop->free_exchange;
+    struct text out = {0};
+    if (exchange != NULL) {
+        loop->free_exchange = exchange->next_free;
+        loop->free_count--;
+        out = exchange->out;
+    } else {
+        exchange = malloc(sizeof *exchange);
+        if (exchange == NULL)
+            return NULL;
+    }
+    *exchange = (struct exchange){.out = out};
+    text_clear(&exchange->out);
+    problem_clear(&exchange->problem);
+    atomic_fetch_add_explicit(&loop->exchanges, 1, memory_order_relaxed);
+    return exchange;
+}
+
+void loop_exchange_free(struct loop *loop, struct exchange *exchange)
+{
+    dot_fini(&exchange->dot);
+    free(exchange->target);
+    atomic_fetch_sub_explicit(&loop->exchanges, 1, memory_order_relaxed);
+    if (exchange->out.capacity > ANSWER_BYTES_KEPT)
+        text_fini(&exchange->out);
+    if (loop->free_count == EXCHANGES_KEPT) {
+        text_fini(&exchange->out);
+        free(exchange);
+        return;
+    }
+    exchange->next_free = loop->free_exchange;
+    loop->free_exchange = exchange;
+    loop->free_count++;
+}
+
+/* splitmix64 of a counter from a random seed: unique in this process, and not guessable in order.
+ * Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
+void loop_make_id(struct loop *loop, char ret[static 17])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t x = loop->id_seed + ++loop->id_count * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    for (int i = 15; i >= 0; i--, x >>= 4)
+        ret[i] = digits[x & 15];
+    ret[16] = '\0';
+}
+
+struct loop_stats loop_stats(struct loop *loop)
+{
+    return (struct loop_stats){
+        .requests = atomic_load_explicit(&loop->requests, memory_order_relaxed),
+        .answers_2xx = atomic_load_explicit(&loop->answers_2xx, memory_order_relaxed),
+        .answers_4xx = atomic_load_explicit(&loop->answers_4xx, memory_order_relaxed),
+        .answers_5xx = atomic_load_explicit(&loop->answers_5xx, memory_order_relaxed),
+        .connections_total = atomic_load_explicit(&loop->connections_total, memory_order_relaxed),
+        .connections = atomic_load_explicit(&loop->open_count, memory_order_relaxed),
+        .exchanges = atomic_load_explicit(&loop->exchanges, memory_order_relaxed),
+    };
+}
+
+bool loop_is_quiet(struct loop *loop)
+{
+    return atomic_load(&loop->is_quiet);
+}
+
+bool loop_is_alive(struct loop *loop)
+{
+    unsigned long long rounds = atomic_load(&loop->rounds);
+    bool is_alive = rounds != loop->watched_rounds || atomic_load(&loop->is_sleeping);
+    loop->watched_rounds = rounds;
+    return is_alive;
+}

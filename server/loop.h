@@ -1,0 +1,50 @@
+/* loop.h - one HTTP thread: an epoll loop around its own libmicrohttpd daemon.
+ *
+ * libmicrohttpd runs without threads and without a listening socket of its own; the loop accepts,
+ * hands connections to the least busy loop, keeps deadlines, takes completed jobs in batches and
+ * resumes their connections without a system call each. Draining therefore needs no
+ * MHD_quiesce_daemon, which can abort the process when there is a pool.
+ * Everything of a connection and an exchange belongs to the loop's thread.
+ */
+#ifndef SERVER_LOOP_H
+#define SERVER_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/gpu.h"
+#include "server/http_priv.h"
+
+struct loop;
+struct exchange;
+
+/* Counted by the loop's thread, read by any: relaxed. */
+struct loop_stats {
+    uint64_t requests, answers_2xx, answers_4xx, answers_5xx, connections_total;
+    unsigned connections, exchanges; /* open now; begun and not yet completed */
+};
+
+/* false: out of memory or descriptors. */
+bool loop_create(struct loop **ret, struct http *http, unsigned index);
+
+/* Starts the thread, once http->loop[] is complete. */
+bool loop_start(struct loop *loop);
+
+/* Asks the thread to end, waits for it and frees everything. Takes NULL. */
+void loop_destroy(struct loop *loop);
+
+struct loop_stats loop_stats(struct loop *loop);
+bool loop_is_alive(struct loop *loop); /* since the last call it has moved, or it sleeps */
+bool loop_is_quiet(struct loop *loop); /* while draining: no request begun, none unread */
+void loop_wake(struct loop *loop);     /* from any thread: go round once */
+
+/* For exchanges, on the loop's thread. */
+struct http *loop_http(struct loop *loop);
+struct connections *loop_connections(struct loop *loop);
+struct job_port *loop_port(struct loop *loop); /* where jobs of this loop complete */
+void loop_count_answer(struct loop *loop, int status);
+struct exchange *loop_exchange_new(struct loop *loop);               /* a cleared one, or NULL */
+void loop_exchange_free(struct loop *loop, struct exchange *exchange);
+void loop_make_id(struct loop *loop, char ret[static 17]); /* 16 hexadecimal digits and a NUL */
+
+#endif

@@ -1,0 +1,165 @@
+/* pages.c - probes, status, limits, problems and the front page (see pages.h). */
+#include "server/pages.h"
+
+#include <jansson.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/answer.h"
+#include "server/clock.h"
+#include "server/exchange.h"
+#include "server/loop.h"
+
+static struct http *http_of(const struct exchange *exchange)
+{
+    return loop_http(exchange->loop);
+}
+
+enum error page_livez(struct exchange *exchange, struct problem *problem)
+{
+    (void)problem;
+    return answer_send_json(exchange, 200, json_pack("{s:b}", "live", 1));
+}
+
+enum error page_readyz(struct exchange *exchange, struct problem *problem)
+{
+    (void)problem;
+    const char *reason = exchange_is_draining(exchange)               ? "draining"
+                         : !atomic_load(&http_of(exchange)->is_ready) ? "the self-test is running"
+                                                                      : NULL;
+    if (reason != NULL)
+        return answer_send_json(exchange, 503,
+                                json_pack("{s:b, s:s}", "ready", 0, "reason", reason));
+    return answer_send_json(exchange, 200, json_pack("{s:b}", "ready", 1));
+}
+
+static json_t *describe_device(const struct device_info *info)
+{
+    json_t *device = json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "id", info->id, "name", info->name,
+        "kernel", info->kernel, "multiprocessors", (json_int_t)info->multiprocessors, "queued_jobs",
+        (json_int_t)info->queued_jobs, "queued_bytes", (json_int_t)info->queued_bytes, "jobs_total",
+        (json_int_t)info->jobs_total, "batches_total", (json_int_t)info->batches_total,
+        "rejected_total", (json_int_t)info->rejected_total);
+    if (device != NULL && info->is_cuda) {
+        (void)json_object_set_new(device, "memory_bytes",
+                                  json_integer((json_int_t)info->memory_bytes));
+        (void)json_object_set_new(device, "capability",
+                                  json_sprintf("%u.%u", info->capability / 10,
+                                               info->capability % 10));
+    }
+    return device;
+}
+
+static json_t *describe_devices(struct gpu *gpu)
+{
+    json_t *devices = json_array();
+    for (int i = 0; i < gpu_device_count(gpu); i++) {
+        struct device_info info = gpu_device_info(gpu, i);
+        (void)json_array_append_new(devices, describe_device(&info));
+    }
+    return devices;
+}
+
+enum error page_devices(struct exchange *exchange, struct problem *problem)
+{
+    (void)problem;
+    struct gpu *gpu = http_of(exchange)->gpu;
+    struct problem failure;
+    json_t *document = json_pack("{s:o}", "devices", describe_devices(gpu));
+    int failed = gpu_devices_failed(gpu, &failure);
+    if (document != NULL && failed > 0) {
+        (void)json_object_set_new(document, "failed", json_integer(failed));
+        (void)json_object_set_new(document, "failure", json_string(failure.detail));
+    }
+    return answer_send_json(exchange, 200, document);
+}
+
+static struct loop_stats sum_stats(const struct http *http)
+{
+    struct loop_stats sum = {0};
+    for (unsigned i = 0; i < http->loop_count; i++) {
+        struct loop_stats stats = loop_stats(http->loop[i]);
+        sum.requests += stats.requests;
+        sum.answers_2xx += stats.answers_2xx;
+        sum.answers_4xx += stats.answers_4xx;
+        sum.answers_5xx += stats.answers_5xx;
+        sum.connections_total += stats.connections_total;
+        sum.connections += stats.connections;
+        sum.exchanges += stats.exchanges;
+    }
+    return sum;
+}
+
+static json_t *describe_memory(struct gpu *gpu)
+{
+    struct gpu_memory memory = gpu_memory(gpu);
+    return json_pack("{s:I, s:I, s:I, s:I}", "budget_bytes", (json_int_t)memory.budget_bytes,
+                     "used_bytes", (json_int_t)memory.used_bytes, "pinned_bytes",
+                     (json_int_t)memory.pinned_bytes, "pinned_used_bytes",
+                     (json_int_t)memory.pinned_used_bytes);
+}
+
+enum error page_status(struct exchange *exchange, struct problem *problem)
+{
+    (void)problem;
+    struct http *http = http_of(exchange);
+    struct loop_stats stats = sum_stats(http);
+    const char *state = exchange_is_draining(exchange)   ? "draining"
+                        : !atomic_load(&http->is_ready) ? "starting"
+                                                        : "ready";
+    json_t *document = json_pack(
+        "{s:s, s:I, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, s:o}",
+        "state", state, "uptime_ms", (json_int_t)((clock_ns() - http->started_ns) / 1000000),
+        "versions", "dotd", DOTD_VERSION, "libmicrohttpd", MHD_get_version(), "jansson",
+        JANSSON_VERSION, "requests", "completed_total", (json_int_t)stats.requests, "in_flight",
+        (json_int_t)stats.exchanges, "answers_2xx_total", (json_int_t)stats.answers_2xx,
+        "answers_4xx_total", (json_int_t)stats.answers_4xx, "answers_5xx_total",
+        (json_int_t)stats.answers_5xx, "connections", "open", (json_int_t)stats.connections,
+        "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http->gpu),
+        "devices", describe_devices(http->gpu));
+    return answer_send_json(exchange, 200, document);
+}
+
+static void add_limit(void *context, const char *name, uint64_t value)
+{
+    (void)json_object_set_new(context, name, json_integer((json_int_t)value));
+}
+
+enum error page_limits(struct exchange *exchange, struct problem *problem)
+{
+    (void)problem;
+    json_t *settings = json_object();
+    config_each_number(http_of(exchange)->config, add_limit, settings);
+    return answer_send_json(
+        exchange, 200,
+        json_pack("{s:o, s:{s:i, s:i, s:i, s:i, s:i}}", "settings", settings, "fixed", "rank",
+                  LIMIT_RANK, "id_bytes", LIMIT_ID_BYTES, "pairs", LIMIT_PAIRS, "number_bytes",
+                  LIMIT_NUMBER_BYTES, "json_without_arrays_bytes", LIMIT_SKELETON_BYTES));
+}
+
+enum error page_problem(struct exchange *exchange, struct problem *problem)
+{
+    const char *name = exchange->target + strlen("/problems/");
+    enum error error = error_from_name(name);
+    if (error == ERR_OK)
+        return problem_set(problem, ERR_NOT_FOUND, "no problem is called \"%s\"", name);
+    return answer_send_json(exchange, 200,
+                            json_pack("{s:s+, s:i, s:s, s:s}", "type", "/problems/",
+                                      error_name(error), "status", error_status(error), "title",
+                                      error_title(error), "text", error_text(error)));
+}
+
+enum error page_index(struct exchange *exchange, struct problem *problem)
+{
+    (void)problem;
+    const char *host = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "Host");
+    json_t *example = json_sprintf("curl -d '{\"a\":[1,2,3],\"b\":[4,5,6]}' http://%s/v1/dot",
+                                   host != NULL ? host : "127.0.0.1:8080");
+    return answer_send_json(
+        exchange, 200,
+        json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s]}", "service", "dotd", "version",
+                  DOTD_VERSION, "try", example, "see", "/v1/dot", "/v1/status", "/v1/devices",
+                  "/v1/limits", "/livez", "/readyz"));
+}

@@ -1,0 +1,84 @@
+/* route.c - the table of routes (see route.h). Linear scan: a dozen rows. */
+#include "server/route.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/dot.h"
+#include "server/pages.h"
+
+static const struct route routes[] = {
+    {"/v1/dot", METHOD_POST, dot_begin, dot_body, dot_finish, dot_resume},
+    {"/v1/dot", METHOD_GET, NULL, NULL, dot_finish_query, dot_resume},
+    {"/livez", METHOD_GET, .finish = page_livez},
+    {"/readyz", METHOD_GET, .finish = page_readyz},
+    {"/v1/status", METHOD_GET, .finish = page_status},
+    {"/v1/devices", METHOD_GET, .finish = page_devices},
+    {"/v1/limits", METHOD_GET, .finish = page_limits},
+    {"/problems/", METHOD_GET, .finish = page_problem},
+    {"/", METHOD_GET, .finish = page_index},
+};
+
+static const struct {
+    const char *name;
+    enum method method;
+} methods[] = {
+    {"GET", METHOD_GET},         {"HEAD", METHOD_HEAD},       {"POST", METHOD_POST},
+    {"PUT", METHOD_PUT},         {"DELETE", METHOD_DELETE},   {"OPTIONS", METHOD_OPTIONS},
+    {"PATCH", METHOD_OTHERS},    {"TRACE", METHOD_OTHERS},    {"CONNECT", METHOD_OTHERS},
+};
+
+enum { ROUTE_COUNT = sizeof routes / sizeof *routes, METHOD_COUNT = sizeof methods / sizeof *methods };
+
+enum method method_parse(const char *name)
+{
+    for (size_t i = 0; i < METHOD_COUNT; i++)
+        if (strcmp(methods[i].name, name) == 0)
+            return methods[i].method;
+    return 0;
+}
+
+static bool matches(const struct route *route, const char *path)
+{
+    size_t size = strlen(route->path);
+    if (size > 1 && route->path[size - 1] == '/')
+        return strncmp(path, route->path, size) == 0;
+    return strcmp(path, route->path) == 0;
+}
+
+/* HEAD goes wherever GET goes. */
+static unsigned methods_of(const struct route *route)
+{
+    return route->methods | (route->methods & METHOD_GET ? METHOD_HEAD : 0);
+}
+
+static void print_methods(unsigned set, char *text, size_t size)
+{
+    size_t used = 0;
+    *text = '\0';
+    for (size_t i = 0; i < METHOD_COUNT && used < size; i++)
+        if (set & methods[i].method)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "",
+                                     methods[i].name);
+}
+
+enum error route_find(const char *path, enum method method, const struct route **ret, char *allow,
+                      size_t allow_size, struct problem *problem)
+{
+    unsigned served = 0;
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        if (!matches(&routes[i], path))
+            continue;
+        if (methods_of(&routes[i]) & method) {
+            *ret = &routes[i];
+            return ERR_OK;
+        }
+        served |= methods_of(&routes[i]);
+    }
+    if (served == 0)
+        return problem_set(problem, ERR_NOT_FOUND, "nothing is served at %s; GET / names a call "
+                           "that works", path);
+    print_methods(served, allow, allow_size);
+    return problem_set(problem, ERR_METHOD, "%s takes %s", path, allow);
+}

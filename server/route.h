@@ -1,0 +1,42 @@
+/* route.h - the one table of what is served where. A new call is one row. */
+#ifndef SERVER_ROUTE_H
+#define SERVER_ROUTE_H
+
+#include <stddef.h>
+
+#include "proto/error.h"
+
+struct exchange;
+
+enum method {
+    METHOD_GET = 1 << 0,
+    METHOD_HEAD = 1 << 1, /* wherever GET is */
+    METHOD_POST = 1 << 2,
+    METHOD_PUT = 1 << 3,
+    METHOD_DELETE = 1 << 4,
+    METHOD_OPTIONS = 1 << 5,
+    METHOD_OTHERS = 1 << 6, /* TRACE, CONNECT, PATCH: known, served nowhere */
+};
+
+/* Steps of a request, in order; each fills problem and returns its error to refuse. begin and body
+ * may be NULL: then there is nothing to prepare, or a body is refused. finish answers
+ * (answer.h), or suspends the exchange; resume answers then. */
+struct route {
+    const char *path; /* ends with '/': all paths below it */
+    unsigned methods; /* enum method bits, without HEAD */
+    enum error (*begin)(struct exchange *exchange, struct problem *problem);
+    enum error (*body)(struct exchange *exchange, const char *data, size_t size,
+                       struct problem *problem);
+    enum error (*finish)(struct exchange *exchange, struct problem *problem);
+    enum error (*resume)(struct exchange *exchange, struct problem *problem);
+};
+
+/* 0 when the method is not known (501). */
+enum method method_parse(const char *name);
+
+/* The row for path and method. ERR_NOT_FOUND; or ERR_METHOD with the row's path served under other
+ * methods, written to allow ("GET, HEAD, POST"). */
+enum error route_find(const char *path, enum method method, const struct route **ret, char *allow,
+                      size_t allow_size, struct problem *problem);
+
+#endif

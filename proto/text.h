@@ -34,5 +34,6 @@ void text_json_string(struct text *text, const char *string);
 /* Nanoseconds as microseconds with three decimals ("12.345"): exact, so that printed parts add up
  * to the printed total. */
 void text_us(struct text *text, int64_t ns);
+void text_ms(struct text *text, int64_t ns); /* milliseconds with six decimals, likewise exact */
 
 #endif

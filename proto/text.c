@@ -1,0 +1,182 @@
+/* text.c - a growing piece of output text (see text.h). */
+#include "proto/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_FIRST_BYTES = 1024 }; /* a scalar answer fits */
+
+void text_init(struct text *text)
+{
+    *text = (struct text){0};
+}
+
+void text_fini(struct text *text)
+{
+    free(text->data);
+    text_init(text);
+}
+
+void text_clear(struct text *text)
+{
+    text->size = 0;
+    text->failed = false;
+}
+
+/* Room for size more bytes and a NUL. */
+static bool text_grow(struct text *text, size_t size)
+{
+    size_t need;
+    if (__builtin_add_overflow(text->size, size, &need) ||
+        __builtin_add_overflow(need, (size_t)1, &need))
+        return false;
+    size_t capacity = text->capacity + text->capacity / 2;
+    if (capacity < TEXT_FIRST_BYTES)
+        capacity = TEXT_FIRST_BYTES;
+    if (capacity < need)
+        capacity = need;
+    char *data = realloc(text->data, capacity);
+    if (data == NULL)
+        return false;
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+char *text_room(struct text *text, size_t size)
+{
+    if (text->failed)
+        return NULL;
+    if (text->capacity - text->size <= size && !text_grow(text, size)) {
+        text->failed = true;
+        return NULL;
+    }
+    return text->data + text->size;
+}
+
+void text_advance(struct text *text, size_t size)
+{
+    text->size += size;
+    text->data[text->size] = '\0';
+}
+
+void text_append(struct text *text, const char *data, size_t size)
+{
+    char *room = text_room(text, size);
+    if (room == NULL)
+        return;
+    memcpy(room, data, size);
+    text_advance(text, size);
+}
+
+void text_string(struct text *text, const char *string)
+{
+    text_append(text, string, strlen(string));
+}
+
+void text_printf(struct text *text, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int size = vsnprintf(NULL, 0, format, args);
+    char *room = size < 0 ? NULL : text_room(text, (size_t)size);
+    if (room != NULL) {
+        (void)vsnprintf(room, (size_t)size + 1, format, again);
+        text_advance(text, (size_t)size);
+    }
+    va_end(again);
+    va_end(args);
+}
+
+void text_uint(struct text *text, uint64_t value)
+{
+    char digits[20];
+    size_t first = sizeof digits;
+    do {
+        digits[--first] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    text_append(text, digits + first, sizeof digits - first);
+}
+
+/* The bytes of the UTF-8 sequence at s, 0 when it is none (RFC 3629: no overlong forms, no
+ * surrogates, nothing above U+10FFFF). Stops at the NUL by itself, which continues nothing. */
+static size_t utf8_length(const unsigned char *s)
+{
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    size_t length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    unsigned char low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
+    if (s[1] < low || s[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+/* Writes one character that may not stand for itself: a quote, a backslash, a control. */
+static void json_escape(struct text *text, unsigned char byte)
+{
+    static const char controls[] = "btn.fr"; /* of bytes 8 to 13; 11 has no short form */
+    static const char hex[] = "0123456789abcdef";
+    char escape[] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
+    bool is_short = byte == '"' || byte == '\\' || (byte >= 8 && byte <= 13 && byte != 11);
+    if (is_short)
+        escape[1] = byte >= ' ' ? (char)byte : controls[byte - 8];
+    text_append(text, escape, is_short ? 2 : sizeof escape);
+}
+
+void text_json_string(struct text *text, const char *string)
+{
+    text_append(text, "\"", 1);
+    const unsigned char *s = (const unsigned char *)string;
+    while (*s != '\0') {
+        const unsigned char *run = s; /* up to the next byte that needs care */
+        size_t length;
+        while (*s >= ' ' && *s != '"' && *s != '\\' && (length = utf8_length(s)) > 0)
+            s += length;
+        text_append(text, (const char *)run, (size_t)(s - run));
+        if (*s == '\0')
+            break;
+        if (*s < 0x80)
+            json_escape(text, *s);
+        else
+            text_string(text, "\xef\xbf\xbd");
+        s++;
+    }
+    text_append(text, "\"", 1);
+}
+
+/* value with a point before its last `decimals` digits. */
+static void text_fixed(struct text *text, int64_t value, int decimals)
+{
+    char digits[24];
+    size_t first = sizeof digits;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    for (int i = 0; i <= decimals || rest > 0; i++) {
+        if (i == decimals)
+            digits[--first] = '.';
+        digits[--first] = (char)('0' + rest % 10);
+        rest /= 10;
+    }
+    if (value < 0)
+        digits[--first] = '-';
+    text_append(text, digits + first, sizeof digits - first);
+}
+
+void text_us(struct text *text, int64_t ns)
+{
+    text_fixed(text, ns, 3);
+}
+
+void text_ms(struct text *text, int64_t ns)
+{
+    text_fixed(text, ns, 6);
+}

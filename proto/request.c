@@ -1,0 +1,95 @@
+/* request.c - one dot request as a value (see request.h). */
+#include "proto/request.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "proto/pointer.h"
+
+void request_init(struct request *request, const struct buffer_source *source)
+{
+    *request = (struct request){
+        .options = {.dtype = DTYPE_UNKNOWN, .result_dtype = DTYPE_UNKNOWN, .device_index = -1},
+    };
+    buffer_init(&request->buffer, source);
+}
+
+void request_fini(struct request *request)
+{
+    free(request->pair);
+    request->pair = NULL;
+    request->pair_count = 0;
+    buffer_fini(&request->buffer);
+}
+
+static enum error too_many_results(uint64_t max_results, struct problem *problem)
+{
+    problem_set(problem, ERR_TOO_LARGE, "the request asks for more than %llu results",
+                (unsigned long long)max_results);
+    problem->limit = max_results;
+    problem->setting = "max_results";
+    return problem->error;
+}
+
+/* The results of one pair. A dimension of 0 makes none, yet the others still nest in the answer
+ * (1,000,000 times [] for a shape of (1000000,0)), so they count against max_results as well. */
+static enum error pair_results(const struct shape *result, uint64_t max_results, uint64_t *ret,
+                               struct problem *problem)
+{
+    struct shape lists = *result;
+    for (int axis = 0; axis < lists.rank; axis++)
+        if (lists.dim[axis] == 0)
+            lists.dim[axis] = 1;
+    uint64_t count;
+    if (shape_count(&lists, &count) != ERR_OK || count > max_results)
+        return too_many_results(max_results, problem);
+    enum error err = shape_count(result, ret);
+    assert(err == ERR_OK); /* it is lists' count, or 0 */
+    return err;
+}
+
+/* Adds one pair to the request's counts. */
+static enum error pair_check(struct request *request, struct tensor_pair *pair,
+                             uint64_t max_results, struct problem *problem)
+{
+    assert(pair->a.dtype == pair->b.dtype && pair->a.dtype != DTYPE_UNKNOWN);
+    struct shape result;
+    enum error err = shape_dot(&pair->a.shape, &pair->b.shape, &result, problem);
+    if (err != ERR_OK)
+        return err;
+    if (request->is_pairs && result.rank > 0)
+        return problem_set(problem, ERR_SHAPE,
+                           "the operands of pairs have one dimension each, not %d and %d",
+                           pair->a.shape.rank, pair->b.shape.rank);
+    uint64_t count, terms;
+    err = pair_results(&result, max_results, &count, problem);
+    if (err != ERR_OK)
+        return err;
+    if (count > max_results - request->result_count)
+        return too_many_results(max_results, problem);
+    request->result_count += count;
+    if (__builtin_mul_overflow(count, pair->a.shape.dim[pair->a.shape.rank - 1], &terms) ||
+        __builtin_add_overflow(request->term_count, terms, &request->term_count))
+        return problem_set(problem, ERR_TOO_LARGE, "the request asks for more than 2^64 products");
+    pair->result = result;
+    return ERR_OK;
+}
+
+enum error request_check(struct request *request, uint64_t max_results, struct problem *problem)
+{
+    struct options *options = &request->options;
+    if (options->dtype == DTYPE_UNKNOWN)
+        options->dtype = DTYPE_FLOAT64;
+    if (options->result_dtype == DTYPE_UNKNOWN)
+        options->result_dtype = DTYPE_FLOAT64;
+
+    assert(request->is_pairs || request->pair_count == 1);
+    request->result_count = 0;
+    request->term_count = 0;
+    for (size_t i = 0; i < request->pair_count; i++) {
+        enum error err = pair_check(request, &request->pair[i], max_results, problem);
+        if (err != ERR_OK)
+            return request->is_pairs ? pointer_set(problem, "/pairs/%zu", i) : err;
+    }
+    return ERR_OK;
+}

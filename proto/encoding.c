@@ -1,0 +1,90 @@
+/* encoding.c - picks a body's encoding and passes its pieces on (see encoding.h). */
+#include "proto/encoding.h"
+
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+/* Every encoding's decoder begins like this. */
+struct decoder {
+    const struct encoding *encoding;
+};
+
+static const struct media {
+    const char *type; /* "" is no type at all */
+    const struct encoding *encoding;
+} medias[] = {
+    {"application/json", &encoding_json},
+    {"text/json", &encoding_json},
+    {"", &encoding_json},
+    /* curl -d says this whatever it sends; json.c refuses what is not an object. */
+    {"application/x-www-form-urlencoded", &encoding_json},
+    {"application/octet-stream", &encoding_raw},
+};
+
+/* The media type without blanks around it and without parameters (RFC 9110 section 8.3). */
+static size_t type_trim(const char **type)
+{
+    *type += strspn(*type, " \t");
+    size_t size = strcspn(*type, ";");
+    while (size > 0 && ((*type)[size - 1] == ' ' || (*type)[size - 1] == '\t'))
+        size--;
+    return size;
+}
+
+static bool has_json_suffix(const char *type, size_t size)
+{
+    return size > 5 && strncasecmp(type + size - 5, "+json", 5) == 0 &&
+           memchr(type, '/', size) != NULL;
+}
+
+enum error encoding_for(const char *content_type, const struct encoding **ret,
+                        struct problem *problem)
+{
+    const char *type = content_type != NULL ? content_type : "";
+    size_t size = type_trim(&type);
+    for (size_t i = 0; i < sizeof medias / sizeof *medias; i++) {
+        if (strlen(medias[i].type) == size && strncasecmp(medias[i].type, type, size) == 0) {
+            *ret = medias[i].encoding;
+            return ERR_OK;
+        }
+    }
+    if (has_json_suffix(type, size)) {
+        *ret = &encoding_json;
+        return ERR_OK;
+    }
+    return problem_set(problem, ERR_MEDIA,
+                       "Content-Type \"%.64s\" is not read here; application/json (also text/json "
+                       "and types that end in +json) and application/octet-stream are",
+                       type);
+}
+
+enum error decoder_create(struct decoder **ret, const struct encoding *encoding,
+                          struct request *request, uint64_t body_bytes, size_t max_bytes,
+                          struct problem *problem)
+{
+    struct decoder *decoder = NULL;
+    enum error err = encoding->create(&decoder, request, body_bytes, max_bytes, problem);
+    if (err != ERR_OK)
+        return err;
+    assert(decoder->encoding == encoding);
+    *ret = decoder;
+    return ERR_OK;
+}
+
+enum error decoder_feed(struct decoder *decoder, const char *data, size_t size,
+                        struct problem *problem)
+{
+    return decoder->encoding->feed(decoder, data, size, problem);
+}
+
+enum error decoder_finish(struct decoder *decoder, struct problem *problem)
+{
+    return decoder->encoding->finish(decoder, problem);
+}
+
+void decoder_destroy(struct decoder *decoder)
+{
+    if (decoder != NULL)
+        decoder->encoding->destroy(decoder);
+}

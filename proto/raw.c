@@ -1,0 +1,294 @@
+/* raw.c - application/octet-stream: all elements of a, then all of b (see encoding.h).
+ *
+ * The bytes are the operands: a piece is copied once, to its place in the request's buffer. With the
+ * length or the shapes known the places are known before the first byte, the buffer is sized once and
+ * b starts aligned. A chunked body without shapes grows, and b follows a directly.
+ */
+#include "proto/encoding.h"
+
+#include <assert.h>
+#include <byteswap.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/pointer.h"
+
+struct raw {
+    const struct encoding *encoding; /* first: see encoding.h */
+    struct request *request;
+    size_t element_size;
+    size_t max_bytes;
+    uint64_t received_bytes;
+    uint64_t expected_bytes; /* BODY_CHUNKED: not known before finish */
+    uint64_t a_bytes;        /* UINT64_MAX: not known before finish */
+    size_t b_offset;         /* where b starts, once a_bytes is known */
+};
+
+#define BINARY_HINT "; with curl use --data-binary, because -d strips line ends"
+
+static bool is_given(const struct raw *raw, enum option bit)
+{
+    return (raw->request->options.given & bit) != 0;
+}
+
+static enum error too_large(const struct raw *raw, struct problem *problem)
+{
+    problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", raw->max_bytes);
+    problem->limit = raw->max_bytes;
+    return problem->error;
+}
+
+/* The bytes that shape asks for; INT64_MAX stands for any more than that. */
+static uint64_t shape_bytes(const struct raw *raw, const struct shape *shape)
+{
+    uint64_t count;
+    if (shape_count(shape, &count) != ERR_OK || count > INT64_MAX / raw->element_size)
+        return INT64_MAX;
+    return count * raw->element_size;
+}
+
+static enum error odd_length(const struct raw *raw, uint64_t body_bytes, struct problem *problem)
+{
+    const char *name = dtype_name(raw->request->options.dtype);
+    if (body_bytes % raw->element_size != 0)
+        return problem_set(problem, ERR_LENGTH,
+                           "%" PRIu64 " bytes are not a whole number of %s elements of %zu "
+                           "bytes" BINARY_HINT,
+                           body_bytes, name, raw->element_size);
+    return problem_set(problem, ERR_LENGTH,
+                       "%" PRIu64
+                       " %s elements are an odd number: a and b have as many each unless "
+                       "shape_a and shape_b say otherwise" BINARY_HINT,
+                       body_bytes / raw->element_size, name);
+}
+
+/* Splits a body of so many bytes into a and b, and makes the shapes that were not given: the two
+ * halves, or one dimension with what the other operand leaves. */
+static enum error raw_split(struct raw *raw, uint64_t body_bytes, struct problem *problem)
+{
+    struct options *options = &raw->request->options;
+    bool has_a = is_given(raw, OPTION_SHAPE_A), has_b = is_given(raw, OPTION_SHAPE_B);
+    if (body_bytes % raw->element_size != 0 ||
+        (!has_a && !has_b && body_bytes / raw->element_size % 2 != 0))
+        return odd_length(raw, body_bytes, problem);
+
+    uint64_t a_bytes = has_a ? shape_bytes(raw, &options->shape_a) : 0;
+    uint64_t b_bytes = has_b ? shape_bytes(raw, &options->shape_b) : 0;
+    uint64_t rest = body_bytes >= a_bytes + b_bytes ? body_bytes - a_bytes - b_bytes : 0;
+    if (!has_a && !has_b)
+        a_bytes = b_bytes = body_bytes / 2;
+    else if (!has_a)
+        a_bytes = rest;
+    else if (!has_b)
+        b_bytes = rest;
+    if (a_bytes + b_bytes != body_bytes)
+        return problem_set(problem, ERR_LENGTH,
+                           "the body has %" PRIu64
+                           " bytes, dtype and the shapes ask for %" PRIu64 BINARY_HINT,
+                           body_bytes, a_bytes + b_bytes);
+    if (!has_a)
+        options->shape_a = (struct shape){.rank = 1, .dim = {a_bytes / raw->element_size}};
+    if (!has_b)
+        options->shape_b = (struct shape){.rank = 1, .dim = {b_bytes / raw->element_size}};
+    raw->a_bytes = a_bytes;
+    return ERR_OK;
+}
+
+static uint64_t align_up(uint64_t bytes)
+{
+    return (bytes + LIMIT_OPERAND_ALIGN - 1) / LIMIT_OPERAND_ALIGN * LIMIT_OPERAND_ALIGN;
+}
+
+/* Everything that the length alone decides. */
+static enum error raw_plan(struct raw *raw, struct problem *problem)
+{
+    const struct options *options = &raw->request->options;
+    enum error err = raw_split(raw, raw->expected_bytes, problem);
+    if (err != ERR_OK)
+        return err;
+    struct shape result;
+    err = shape_dot(&options->shape_a, &options->shape_b, &result, problem);
+    if (err != ERR_OK)
+        return err;
+    if (raw->expected_bytes > raw->max_bytes)
+        return too_large(raw, problem);
+    raw->b_offset = align_up(raw->a_bytes);
+    uint64_t bytes = raw->b_offset + (raw->expected_bytes - raw->a_bytes);
+    if (bytes > raw->max_bytes)
+        return too_large(raw, problem);
+    if (buffer_reserve(&raw->request->buffer, bytes) != ERR_OK)
+        return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands",
+                           bytes);
+    return ERR_OK;
+}
+
+/* What is known of a body whose length is not. */
+static enum error raw_plan_chunked(struct raw *raw, struct problem *problem)
+{
+    const struct options *options = &raw->request->options;
+    raw->a_bytes = UINT64_MAX;
+    if (!is_given(raw, OPTION_SHAPE_A))
+        return ERR_OK;
+    uint64_t a_bytes = shape_bytes(raw, &options->shape_a);
+    if (is_given(raw, OPTION_SHAPE_B)) {
+        raw->expected_bytes = a_bytes + shape_bytes(raw, &options->shape_b);
+        return raw->expected_bytes > raw->max_bytes ? too_large(raw, problem)
+                                                    : raw_plan(raw, problem);
+    }
+    if (a_bytes > raw->max_bytes)
+        return too_large(raw, problem);
+    raw->a_bytes = a_bytes;
+    raw->b_offset = align_up(a_bytes);
+    return ERR_OK;
+}
+
+static enum error raw_create(struct decoder **ret, struct request *request, uint64_t body_bytes,
+                             size_t max_bytes, struct problem *problem)
+{
+    if (request->options.dtype == DTYPE_UNKNOWN) {
+        problem_set(problem, ERR_OPTION,
+                    "bytes do not tell their type: say so in the query string, for example "
+                    "?dtype=float32; known are %s",
+                    dtype_list());
+        return pointer_set(problem, "/dtype");
+    }
+    struct raw *raw = malloc(sizeof *raw);
+    if (raw == NULL)
+        return problem_set(problem, ERR_NOMEM, "no memory for a decoder");
+    *raw = (struct raw){.encoding = &encoding_raw,
+                        .request = request,
+                        .element_size = dtype_size(request->options.dtype),
+                        .max_bytes = max_bytes,
+                        .expected_bytes = body_bytes};
+    enum error err =
+        body_bytes == BODY_CHUNKED ? raw_plan_chunked(raw, problem) : raw_plan(raw, problem);
+    if (err != ERR_OK) {
+        free(raw);
+        return err;
+    }
+    *ret = (struct decoder *)raw;
+    return ERR_OK;
+}
+
+static enum error wrong_length(const struct raw *raw, uint64_t offset, const char *what,
+                               struct problem *problem)
+{
+    problem_set(problem, ERR_LENGTH,
+                "the body %s after %" PRIu64 " bytes, %" PRIu64 " were announced" BINARY_HINT, what,
+                offset, raw->expected_bytes);
+    problem->offset = (int64_t)offset;
+    return problem->error;
+}
+
+/* Where the next byte goes, and how many after it go there in one piece. */
+static size_t raw_place(const struct raw *raw, size_t *ret_room)
+{
+    if (raw->received_bytes < raw->a_bytes) {
+        uint64_t room = raw->a_bytes - raw->received_bytes;
+        *ret_room = room < SIZE_MAX ? room : SIZE_MAX;
+        return raw->received_bytes;
+    }
+    *ret_room = SIZE_MAX;
+    return raw->b_offset + (raw->received_bytes - raw->a_bytes);
+}
+
+static enum error raw_feed(struct decoder *decoder, const char *data, size_t size,
+                           struct problem *problem)
+{
+    struct raw *raw = (struct raw *)decoder;
+    struct buffer *buffer = &raw->request->buffer;
+    if (size > raw->expected_bytes - raw->received_bytes)
+        return wrong_length(raw, raw->expected_bytes, "goes on", problem);
+    while (size > 0) {
+        size_t room, offset = raw_place(raw, &room);
+        size_t piece = size < room ? size : room;
+        if (offset > raw->max_bytes || piece > raw->max_bytes - offset)
+            return too_large(raw, problem);
+        if (buffer_reserve(buffer, offset + piece) != ERR_OK)
+            return problem_set(problem, ERR_NOMEM, "no memory for more operands");
+        memcpy((char *)buffer->block.data + offset, data, piece);
+        buffer->used = offset + piece;
+        raw->received_bytes += piece;
+        data += piece;
+        size -= piece;
+    }
+    return ERR_OK;
+}
+
+/* Through memcpy, as the bytes are neither integers nor floats yet; it costs nothing. */
+static void swap_elements(char *data, size_t size, size_t element_size)
+{
+    for (size_t i = 0; i < size; i += element_size) {
+        if (element_size == sizeof(uint32_t)) {
+            uint32_t bits;
+            memcpy(&bits, data + i, sizeof bits);
+            bits = bswap_32(bits);
+            memcpy(data + i, &bits, sizeof bits);
+        } else {
+            uint64_t bits;
+            assert(element_size == sizeof bits);
+            memcpy(&bits, data + i, sizeof bits);
+            bits = bswap_64(bits);
+            memcpy(data + i, &bits, sizeof bits);
+        }
+    }
+}
+
+static void raw_swap(const struct raw *raw)
+{
+    char *data = raw->request->buffer.block.data;
+    uint64_t b_bytes = raw->received_bytes - raw->a_bytes;
+    if (raw->a_bytes > 0)
+        swap_elements(data, raw->a_bytes, raw->element_size);
+    if (b_bytes > 0)
+        swap_elements(data + raw->b_offset, b_bytes, raw->element_size);
+}
+
+static enum error raw_settle(struct raw *raw, struct problem *problem)
+{
+    if (raw->expected_bytes == BODY_CHUNKED) {
+        bool is_dense = raw->a_bytes == UINT64_MAX;
+        enum error err = raw_split(raw, raw->received_bytes, problem);
+        if (err == ERR_OK && is_dense)
+            raw->b_offset = raw->a_bytes;
+        return err;
+    }
+    if (raw->received_bytes == raw->expected_bytes)
+        return ERR_OK;
+    return wrong_length(raw, raw->received_bytes, "ends", problem);
+}
+
+static enum error raw_finish(struct decoder *decoder, struct problem *problem)
+{
+    struct raw *raw = (struct raw *)decoder;
+    struct request *request = raw->request;
+    const struct options *options = &request->options;
+    enum error err = raw_settle(raw, problem);
+    if (err != ERR_OK)
+        return err;
+    struct tensor_pair *pair = calloc(1, sizeof *pair);
+    if (pair == NULL)
+        return problem_set(problem, ERR_NOMEM, "no memory for the request");
+    if (options->order == ORDER_BIG)
+        raw_swap(raw);
+    pair->a = (struct tensor){.dtype = options->dtype, .shape = options->shape_a};
+    pair->b = (struct tensor){
+        .dtype = options->dtype, .shape = options->shape_b, .offset = raw->b_offset};
+    request->pair = pair;
+    request->pair_count = 1;
+    return ERR_OK;
+}
+
+static void raw_destroy(struct decoder *decoder)
+{
+    free(decoder);
+}
+
+const struct encoding encoding_raw = {
+    .name = "raw",
+    .create = raw_create,
+    .feed = raw_feed,
+    .finish = raw_finish,
+    .destroy = raw_destroy,
+};

@@ -1,0 +1,74 @@
+/* splitter.h - takes the arrays of numbers out of a JSON body while it arrives. Private to proto/.
+ *
+ * Door: splitter_feed() with pieces cut anywhere, then splitter_finish(). Where the value of an operand
+ * (`a` or `b` of the object, or of an object inside its `pairs`) begins with '[', the array goes to
+ * numbers_feed() and leaves "[K]" behind, K the index of its struct operand. Every other byte is
+ * copied to the skeleton, which a JSON parser then judges.
+ *
+ * So an array that stands in an operand's place in the skeleton is always ours: a client's never gets
+ * there. That holds for every skeleton that parses: the splitter follows strings, escapes and nesting
+ * exactly up to the first byte that is not JSON, and such a byte stays in the skeleton.
+ */
+#ifndef PROTO_SPLITTER_H
+#define PROTO_SPLITTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/numbers.h"
+#include "proto/text.h"
+
+/* One array that was taken out. */
+struct operand {
+    struct numbers *numbers; /* owned; NULL when it was read as its final dtype */
+    struct tensor tensor;    /* dtype FLOAT64 while numbers awaits numbers_convert() */
+    size_t skeleton_end;     /* the skeleton goes on here after the "[K]", */
+    uint64_t body_end;       /* and the body here after the array */
+};
+
+enum splitter_expect { EXPECT_KEY, EXPECT_COLON, EXPECT_VALUE, EXPECT_COMMA };
+
+/* The keys that the splitter knows. */
+enum splitter_key { KEY_A, KEY_B, KEY_PAIRS, KEY_DTYPE, KEY_OTHER };
+
+struct splitter {
+    struct buffer *buffer; /* borrowed: where the numbers go */
+    size_t max_bytes;      /* of them */
+    enum dtype dtype;      /* DTYPE_UNKNOWN until the query or the body said it */
+
+    struct text skeleton;
+    struct operand *operand; /* [operand_count], owned */
+    size_t operand_count, operand_capacity;
+    uint64_t body_bytes; /* taken so far */
+    int bom_bytes;       /* of a byte order mark, skipped */
+    bool has_begun;      /* the '{' was seen */
+
+    int depth;                   /* open containers */
+    uint64_t is_object;          /* bit depth: the container at that depth is an object */
+    bool is_string, is_escape;   /* inside a string; right after a backslash in it */
+    size_t string_start;         /* in the skeleton, past the quote */
+    enum splitter_expect expect; /* in the innermost container */
+    enum splitter_key key;       /* the last one read, at whatever depth */
+    bool in_pairs;               /* the container at depth 2 is the array of `pairs` */
+    uint64_t pair_index;         /* in it */
+    uint32_t value_count;        /* commas and brackets: bounds what the parser will allocate */
+
+    struct numbers *numbers; /* the array that is being read, or NULL */
+    uint64_t array_start;    /* its offset in the body */
+};
+
+void splitter_init(struct splitter *splitter, struct buffer *buffer, enum dtype dtype,
+                   size_t max_bytes);
+void splitter_fini(struct splitter *splitter);
+
+enum error splitter_feed(struct splitter *splitter, const char *data, size_t size,
+                         struct problem *problem);
+
+/* The body is over: ERR_SYNTAX when it is blank or stops inside an array. */
+enum error splitter_finish(struct splitter *splitter, struct problem *problem);
+
+/* Where in the body byte `offset` of the skeleton was. */
+uint64_t splitter_body_offset(const struct splitter *splitter, size_t offset);
+
+#endif

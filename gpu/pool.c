@@ -1,0 +1,410 @@
+/* pool.c - memory for operands (see pool.h).
+ *
+ * The region is cut into granules; every granule has a record beside the region. A run of granules
+ * is free, or one large block, or a slab of small blocks of one class. A free small block holds the
+ * link of its class's list in its own first bytes.
+ */
+#include "gpu/pool.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(data, size)   ((void)(data), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(data, size) ((void)(data), (void)(size))
+#endif
+
+enum {
+    CLASS_FIRST_BITS = 6, /* 64 bytes: LIMIT_OPERAND_ALIGN */
+    CLASS_LAST_BITS = 18, /* POOL_SMALL_BYTES */
+    CLASS_COUNT = CLASS_LAST_BITS - CLASS_FIRST_BITS + 1,
+    SLAB_GRANULES = POOL_SMALL_BYTES / POOL_GRANULE_BYTES,
+    HUGE_BYTES = 2 << 20,
+    AREA_COUNT = 2,
+};
+static_assert(1 << CLASS_FIRST_BITS >= LIMIT_OPERAND_ALIGN, "every block is aligned");
+static_assert(1 << CLASS_LAST_BITS == POOL_SMALL_BYTES, "classes end where runs begin");
+
+#define NO_RUN UINT32_MAX
+
+enum run_state { RUN_FREE, RUN_LARGE, RUN_SLAB };
+
+/* length counts at the first and at the last granule of a run; all else at the first, except that
+ * every granule of a slab knows its first. */
+struct granule {
+    uint32_t length;         /* granules of the run */
+    uint32_t first;          /* of a slab: where it begins */
+    uint32_t previous, next; /* of a free run: neighbours in its area's list, or NO_RUN */
+    uint16_t used;           /* of a slab: blocks in use */
+    uint8_t state;           /* enum run_state; right at the first and last granule */
+    uint8_t class;           /* of a slab */
+};
+
+struct small {
+    struct small *next;
+};
+
+/* Part of the region; runs do not cross from one to the other, because memory that is pinned only
+ * in part cannot be copied to a device in one piece. */
+struct area {
+    uint32_t begin, end;              /* granules; fixed after pool_create() */
+    uint32_t free;                    /* free runs, by address: low memory is preferred */
+    struct small *small[CLASS_COUNT]; /* free blocks, the last released first */
+};
+
+struct pool {
+    char *data;                   /* fixed; aligned to HUGE_BYTES */
+    void *map;                    /* fixed; what munmap wants, with map_size */
+    size_t map_size;              /* fixed */
+    size_t budget_bytes;          /* fixed */
+    size_t pinned_bytes;          /* fixed; area[0] */
+    pthread_mutex_t lock;         /* innermost: no other lock is taken under it */
+    size_t used_bytes;            /* lock; <= budget_bytes */
+    size_t pinned_used_bytes;     /* lock; <= used_bytes */
+    struct granule *granule;      /* lock; [area[1].end] */
+    struct area area[AREA_COUNT]; /* lock; the pinned one, then the rest */
+};
+
+static bool pool_is_sane(const struct pool *pool)
+{
+    return pool->used_bytes <= pool->budget_bytes && pool->pinned_used_bytes <= pool->used_bytes &&
+           pool->pinned_used_bytes <= pool->pinned_bytes;
+}
+
+/* --- runs of granules --- */
+
+static void run_mark(struct pool *pool, uint32_t first, uint32_t length, enum run_state state)
+{
+    struct granule *granule = pool->granule;
+    granule[first].length = granule[first + length - 1].length = length;
+    granule[first].state = granule[first + length - 1].state = (uint8_t)state;
+}
+
+static void run_unlink(struct pool *pool, struct area *area, uint32_t run)
+{
+    struct granule *granule = &pool->granule[run];
+    if (granule->previous != NO_RUN)
+        pool->granule[granule->previous].next = granule->next;
+    else
+        area->free = granule->next;
+    if (granule->next != NO_RUN)
+        pool->granule[granule->next].previous = granule->previous;
+}
+
+/* Linear in the free runs of the area: some dozens, and only for what is larger than a slab. */
+static void run_link(struct pool *pool, struct area *area, uint32_t run)
+{
+    uint32_t previous = NO_RUN, next = area->free;
+    while (next != NO_RUN && next < run) {
+        previous = next;
+        next = pool->granule[next].next;
+    }
+    pool->granule[run].previous = previous;
+    pool->granule[run].next = next;
+    if (previous != NO_RUN)
+        pool->granule[previous].next = run;
+    else
+        area->free = run;
+    if (next != NO_RUN)
+        pool->granule[next].previous = run;
+}
+
+/* First fit; the rest stays free. NO_RUN when there is none. */
+static uint32_t run_take(struct pool *pool, struct area *area, uint32_t length,
+                         enum run_state state)
+{
+    uint32_t run = area->free;
+    while (run != NO_RUN && pool->granule[run].length < length)
+        run = pool->granule[run].next;
+    if (run == NO_RUN)
+        return NO_RUN;
+    uint32_t rest = pool->granule[run].length - length;
+    run_unlink(pool, area, run);
+    run_mark(pool, run, length, state);
+    if (rest > 0) {
+        run_mark(pool, run + length, rest, RUN_FREE);
+        run_link(pool, area, run + length);
+    }
+    return run;
+}
+
+/* Joins the run with free neighbours in its area. */
+static void run_give(struct pool *pool, struct area *area, uint32_t run)
+{
+    const struct granule *granule = pool->granule;
+    uint32_t length = granule[run].length, end = run + length;
+    assert(run >= area->begin && end <= area->end && granule[run].state != RUN_FREE);
+    if (end < area->end && granule[end].state == RUN_FREE) {
+        length += granule[end].length;
+        run_unlink(pool, area, end);
+    }
+    if (run > area->begin && granule[run - 1].state == RUN_FREE) {
+        run -= granule[run - 1].length;
+        length += granule[run].length;
+        run_unlink(pool, area, run);
+    }
+    run_mark(pool, run, length, RUN_FREE);
+    run_link(pool, area, run);
+}
+
+static char *run_data(const struct pool *pool, uint32_t run)
+{
+    return pool->data + (size_t)run * POOL_GRANULE_BYTES;
+}
+
+static uint32_t run_of(const struct pool *pool, const void *data)
+{
+    return (uint32_t)((size_t)((const char *)data - pool->data) / POOL_GRANULE_BYTES);
+}
+
+/* --- slabs of small blocks --- */
+
+static unsigned class_of(size_t size)
+{
+    unsigned bits = size <= 1 ? 0 : 64 - (unsigned)__builtin_clzl(size - 1);
+    return bits < CLASS_FIRST_BITS ? 0 : bits - CLASS_FIRST_BITS;
+}
+
+static size_t class_size(unsigned class)
+{
+    return (size_t)1 << (class + CLASS_FIRST_BITS);
+}
+
+static void small_push(struct area *area, unsigned class, char *data)
+{
+    struct small *small = (struct small *)data;
+    small->next = area->small[class];
+    area->small[class] = small;
+    ASAN_POISON_MEMORY_REGION(data, class_size(class));
+}
+
+static char *small_pop(struct area *area, unsigned class)
+{
+    struct small *small = area->small[class];
+    if (small == NULL)
+        return NULL;
+    ASAN_UNPOISON_MEMORY_REGION(small, class_size(class));
+    area->small[class] = small->next;
+    return (char *)small;
+}
+
+/* Cuts a new slab. Its blocks are linked so that low addresses come first. */
+static bool slab_add(struct pool *pool, struct area *area, unsigned class)
+{
+    uint32_t run = run_take(pool, area, SLAB_GRANULES, RUN_SLAB);
+    if (run == NO_RUN)
+        return false;
+    pool->granule[run].used = 0;
+    pool->granule[run].class = (uint8_t) class;
+    for (uint32_t i = 0; i < SLAB_GRANULES; i++)
+        pool->granule[run + i].first = run;
+    ASAN_UNPOISON_MEMORY_REGION(run_data(pool, run), POOL_SMALL_BYTES);
+    for (size_t end = POOL_SMALL_BYTES; end > 0; end -= class_size(class))
+        small_push(area, class, run_data(pool, run) + end - class_size(class));
+    return true;
+}
+
+static char *slab_acquire(struct pool *pool, struct area *area, unsigned class)
+{
+    if (area->small[class] == NULL && !slab_add(pool, area, class))
+        return NULL;
+    char *data = small_pop(area, class);
+    pool->granule[pool->granule[run_of(pool, data)].first].used++;
+    return data;
+}
+
+static void slab_release(struct pool *pool, struct area *area, struct block block)
+{
+    struct granule *slab = &pool->granule[pool->granule[run_of(pool, block.data)].first];
+    assert(slab->state == RUN_SLAB && class_size(slab->class) == block.size && slab->used > 0);
+    slab->used--;
+    small_push(area, slab->class, block.data);
+}
+
+/* Unlinks the blocks of slabs that nobody uses, and gives those slabs back. Slow (it walks every
+ * free block), and only run when the alternative is to refuse. */
+static bool slab_reclaim(struct pool *pool, struct area *area)
+{
+    bool reclaimed = false;
+    for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+        struct small *kept = NULL, **end = &kept;
+        for (char *data; (data = small_pop(area, class)) != NULL;) {
+            uint32_t run = pool->granule[run_of(pool, data)].first;
+            struct small *small = (struct small *)data;
+            if (pool->granule[run].used > 0) {
+                *end = small;
+                end = &small->next;
+            } else if (data == run_data(pool, run)) {
+                run_give(pool, area, run);
+                reclaimed = true;
+            }
+        }
+        *end = NULL;
+        area->small[class] = kept;
+    }
+    return reclaimed;
+}
+
+/* --- the door --- */
+
+static void area_init(struct pool *pool, struct area *area, uint32_t begin, uint32_t end)
+{
+    *area = (struct area){.begin = begin, .end = end, .free = NO_RUN};
+    if (begin < end) {
+        run_mark(pool, begin, end - begin, RUN_FREE);
+        run_link(pool, area, begin);
+    }
+}
+
+/* Address space only: memory is taken page by page on first touch. Huge pages make that touch some
+ * twelve times cheaper a byte. */
+static bool region_map(struct pool *pool, size_t size)
+{
+    pool->map_size = size + HUGE_BYTES;
+    pool->map = mmap(NULL, pool->map_size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pool->map == MAP_FAILED)
+        return false;
+    size_t over = (uintptr_t)pool->map % HUGE_BYTES;
+    pool->data = (char *)pool->map + (over > 0 ? HUGE_BYTES - over : 0);
+    (void)madvise(pool->data, size, MADV_HUGEPAGE); /* refused by some kernels: then small pages */
+    return true;
+}
+
+/* The second area holds the whole budget, so that one block of that size fits beside the pinned
+ * part, and a slab of every class besides: rounding up costs address space, not memory. */
+enum error pool_create(struct pool **ret, size_t budget_bytes, size_t pinned_bytes)
+{
+    size_t pinned =
+        (pinned_bytes < budget_bytes ? pinned_bytes : budget_bytes) / POOL_GRANULE_BYTES;
+    size_t total = pinned + budget_bytes / POOL_GRANULE_BYTES + 1 + CLASS_COUNT * SLAB_GRANULES;
+    if (total >= NO_RUN)
+        return ERR_NOMEM;
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return ERR_NOMEM;
+    pool->granule = calloc(total, sizeof *pool->granule);
+    if (pool->granule == NULL || !region_map(pool, total * POOL_GRANULE_BYTES)) {
+        free(pool->granule);
+        free(pool);
+        return ERR_NOMEM;
+    }
+    pool->budget_bytes = budget_bytes;
+    pool->pinned_bytes = pinned * POOL_GRANULE_BYTES;
+    (void)pthread_mutex_init(&pool->lock, NULL);
+    area_init(pool, &pool->area[0], 0, (uint32_t)pinned);
+    area_init(pool, &pool->area[1], (uint32_t)pinned, (uint32_t)total);
+    *ret = pool;
+    return ERR_OK;
+}
+
+void pool_destroy(struct pool *pool)
+{
+    if (pool == NULL)
+        return;
+    assert(pool->used_bytes == 0);
+    ASAN_UNPOISON_MEMORY_REGION(pool->map, pool->map_size);
+    (void)munmap(pool->map, pool->map_size);
+    (void)pthread_mutex_destroy(&pool->lock);
+    free(pool->granule);
+    free(pool);
+}
+
+void *pool_pinnable(struct pool *pool, size_t *ret_size)
+{
+    *ret_size = pool->pinned_bytes;
+    return pool->data;
+}
+
+static size_t block_size(size_t size)
+{
+    if (size <= POOL_SMALL_BYTES)
+        return class_size(class_of(size));
+    return (size + POOL_GRANULE_BYTES - 1) / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES;
+}
+
+static char *area_acquire(struct pool *pool, struct area *area, size_t size)
+{
+    if (size <= POOL_SMALL_BYTES)
+        return slab_acquire(pool, area, class_of(size));
+    uint32_t run = run_take(pool, area, (uint32_t)(size / POOL_GRANULE_BYTES), RUN_LARGE);
+    if (run == NO_RUN)
+        return NULL;
+    ASAN_UNPOISON_MEMORY_REGION(run_data(pool, run), size);
+    return run_data(pool, run);
+}
+
+static char *areas_acquire(struct pool *pool, size_t size)
+{
+    char *data = area_acquire(pool, &pool->area[0], size);
+    return data != NULL ? data : area_acquire(pool, &pool->area[1], size);
+}
+
+/* Under the lock. NULL: over the budget, or no run is long enough even without idle slabs. */
+static char *acquire_locked(struct pool *pool, size_t size)
+{
+    if (size > pool->budget_bytes - pool->used_bytes)
+        return NULL;
+    char *data = areas_acquire(pool, size);
+    if (data == NULL && (slab_reclaim(pool, &pool->area[0]) | slab_reclaim(pool, &pool->area[1])))
+        data = areas_acquire(pool, size);
+    if (data == NULL)
+        return NULL;
+    pool->used_bytes += size;
+    if (data < run_data(pool, pool->area[0].end))
+        pool->pinned_used_bytes += size;
+    return data;
+}
+
+enum error pool_acquire(struct pool *pool, size_t size, struct block *ret)
+{
+    if (size > pool->budget_bytes)
+        return ERR_NOMEM; /* also: too large to round up */
+    size_t rounded = block_size(size);
+    (void)pthread_mutex_lock(&pool->lock);
+    char *data = acquire_locked(pool, rounded);
+    assert(pool_is_sane(pool));
+    (void)pthread_mutex_unlock(&pool->lock);
+    if (data == NULL)
+        return ERR_NOMEM;
+    *ret = (struct block){.data = data, .size = rounded};
+    return ERR_OK;
+}
+
+void pool_release(struct pool *pool, struct block block)
+{
+    uint32_t run = run_of(pool, block.data);
+    assert(run < pool->area[1].end);
+    bool is_pinned = run < pool->area[0].end;
+    struct area *area = &pool->area[is_pinned ? 0 : 1];
+    (void)pthread_mutex_lock(&pool->lock);
+    assert(block.size <= pool->used_bytes);
+    pool->used_bytes -= block.size;
+    if (is_pinned)
+        pool->pinned_used_bytes -= block.size;
+    if (block.size <= POOL_SMALL_BYTES) {
+        slab_release(pool, area, block);
+    } else {
+        assert(pool->granule[run].state == RUN_LARGE &&
+               pool->granule[run].length == block.size / POOL_GRANULE_BYTES);
+        run_give(pool, area, run);
+        ASAN_POISON_MEMORY_REGION(block.data, block.size);
+    }
+    assert(pool_is_sane(pool));
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+struct pool_state pool_state(struct pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    struct pool_state state = {pool->budget_bytes, pool->used_bytes, pool->pinned_bytes,
+                               pool->pinned_used_bytes};
+    (void)pthread_mutex_unlock(&pool->lock);
+    return state;
+}

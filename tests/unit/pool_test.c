@@ -1,0 +1,197 @@
+/* Operand memory: reuse, rounding, coalescing, the budget, and the pinned part. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "gpu/pool.h"
+
+enum { MIB = 1 << 20 };
+
+static struct pool *pool_of(size_t budget, size_t pinned)
+{
+    struct pool *pool = NULL;
+    assert_int_equal(pool_create(&pool, budget, pinned), ERR_OK);
+    return pool;
+}
+
+static struct block take(struct pool *pool, size_t size)
+{
+    struct block block;
+    assert_int_equal(pool_acquire(pool, size, &block), ERR_OK);
+    assert_true(block.size >= size);
+    assert_int_equal((uintptr_t)block.data % LIMIT_OPERAND_ALIGN, 0);
+    memset(block.data, 0x5a, size); /* all of it is writable */
+    return block;
+}
+
+static void pool_hands_out_what_was_released_last(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(MIB, 0);
+    struct block first = take(pool, 5000), second = take(pool, 5000);
+    assert_ptr_not_equal(first.data, second.data);
+    pool_release(pool, first);
+    pool_release(pool, second);
+    struct block third = take(pool, 8192);
+    assert_ptr_equal(third.data, second.data);
+    pool_release(pool, third);
+    pool_destroy(pool);
+}
+
+static void pool_accounts_for_every_byte(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(4 * MIB, 0);
+    static const size_t asked[] = {0, 1, 64, 65, 8192, 256 << 10, (256 << 10) + 1, MIB};
+    static const size_t given[] = {64, 64, 64, 128, 8192, 256 << 10, 320 << 10, MIB};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct block block = take(pool, asked[i]);
+        assert_int_equal(block.size, given[i]);
+        assert_int_equal(pool_state(pool).used_bytes, given[i]);
+        pool_release(pool, block);
+        assert_int_equal(pool_state(pool).used_bytes, 0);
+    }
+    pool_destroy(pool);
+}
+
+static void pool_refuses_beyond_its_budget_and_recovers(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(MIB, 0);
+    struct block half = take(pool, MIB / 2), other = take(pool, MIB / 2);
+    struct block untouched = {.data = pool, .size = 7};
+    assert_int_equal(pool_acquire(pool, 1, &untouched), ERR_NOMEM);
+    assert_ptr_equal(untouched.data, pool);
+    assert_int_equal(untouched.size, 7);
+    pool_release(pool, other);
+    pool_release(pool, take(pool, 1));
+    pool_release(pool, half);
+    assert_int_equal(pool_acquire(pool, SIZE_MAX, &untouched), ERR_NOMEM);
+    assert_int_equal(pool_acquire(pool, MIB + 1, &untouched), ERR_NOMEM);
+    pool_destroy(pool);
+}
+
+static void pool_coalesces_in_any_order_of_release(void **state)
+{
+    (void)state;
+    static const int order[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                   {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    struct pool *pool = pool_of(48 * MIB, 0);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        struct block part[3];
+        for (int j = 0; j < 3; j++)
+            part[j] = take(pool, 16 * MIB);
+        for (int j = 0; j < 3; j++)
+            pool_release(pool, part[order[i][j]]);
+        pool_release(pool, take(pool, 48 * MIB)); /* all of it in one piece again */
+    }
+    pool_destroy(pool);
+}
+
+static void pool_takes_idle_slabs_back_for_a_large_block(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(16 * MIB, 0);
+    static struct block small[8192];
+    for (size_t i = 0; i < 8192; i++)
+        small[i] = take(pool, 2048);
+    for (size_t i = 1; i < 8192; i++)
+        pool_release(pool, small[i]);
+    struct block large = take(pool, 15 * MIB);
+    pool_release(pool, large);
+    assert_int_equal(pool_state(pool).used_bytes, 2048);
+    pool_release(pool, small[0]);
+    pool_destroy(pool);
+}
+
+static void pool_prefers_the_pinned_part_and_never_straddles_it(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(4 * MIB, MIB);
+    size_t pinned = 0;
+    char *data = pool_pinnable(pool, &pinned);
+    assert_int_equal(pinned, MIB);
+    struct block small = take(pool, 100), large = take(pool, 512 << 10), beyond = take(pool, MIB);
+    assert_in_range((char *)small.data - data, 0, MIB - 1);
+    assert_in_range((char *)large.data - data, 0, MIB - (512 << 10));
+    assert_true((char *)beyond.data >= data + MIB);
+    assert_int_equal(pool_state(pool).pinned_used_bytes, small.size + large.size);
+    pool_release(pool, small);
+    pool_release(pool, large);
+    pool_release(pool, beyond);
+    pool_release(pool, take(pool, 4 * MIB)); /* the whole budget fits beside the pinned part */
+    assert_int_equal(pool_state(pool).pinned_used_bytes, 0);
+    pool_destroy(pool);
+}
+
+static unsigned char *byte_at(const struct block *block, size_t index)
+{
+    return (unsigned char *)block->data + index;
+}
+
+static bool is_marked(const struct block *block, unsigned char mark)
+{
+    return *byte_at(block, 0) == mark && *byte_at(block, block->size - 1) == mark;
+}
+
+/* A pseudo-random walk of sizes. The ends of each block are marked and checked, so that two that
+ * overlap show. Returns how many were damaged, as a pointer. */
+static void *churn(void *context)
+{
+    struct pool *pool = context;
+    struct block held[16] = {{0}};
+    uintptr_t damaged = 0;
+    uint64_t random = (uintptr_t)held | 1;
+    for (int step = 0; step < 4000; step++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        struct block *block = &held[random >> 60];
+        unsigned char mark = (unsigned char)((uintptr_t)block >> 3);
+        if (block->data != NULL) {
+            damaged += !is_marked(block, mark);
+            pool_release(pool, *block);
+            block->data = NULL;
+        } else if (pool_acquire(pool, (size_t)1 << (random >> 32) % 20, block) == ERR_OK) {
+            *byte_at(block, 0) = *byte_at(block, block->size - 1) = mark;
+        }
+    }
+    for (int i = 0; i < 16; i++)
+        if (held[i].data != NULL)
+            pool_release(pool, held[i]);
+    return (void *)damaged;
+}
+
+static void pool_serves_many_threads(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(4 * MIB, MIB);
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, churn, pool), 0);
+    for (int i = 0; i < 4; i++) {
+        void *damaged = NULL;
+        assert_int_equal(pthread_join(thread[i], &damaged), 0);
+        assert_null(damaged);
+    }
+    assert_int_equal(pool_state(pool).used_bytes, 0);
+    assert_int_equal(pool_state(pool).pinned_used_bytes, 0);
+    pool_destroy(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pool_hands_out_what_was_released_last),
+        cmocka_unit_test(pool_accounts_for_every_byte),
+        cmocka_unit_test(pool_refuses_beyond_its_budget_and_recovers),
+        cmocka_unit_test(pool_coalesces_in_any_order_of_release),
+        cmocka_unit_test(pool_takes_idle_slabs_back_for_a_large_block),
+        cmocka_unit_test(pool_prefers_the_pinned_part_and_never_straddles_it),
+        cmocka_unit_test(pool_serves_many_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

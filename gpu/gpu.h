@@ -51,21 +51,22 @@ struct gpu_memory {
 struct gpu_memory gpu_memory(struct gpu *gpu);
 
 struct device_info {
-    char id[16];                  /* "cpu", "cuda:0" */
-    char name[LIMIT_NAME_BYTES];  /* "AMD EPYC 9645", "NVIDIA H200" */
+    char id[16];                   /* "cpu", "cuda:0" */
+    char name[LIMIT_NAME_BYTES];   /* "AMD EPYC 9645", "NVIDIA H200" */
     char kernel[LIMIT_NAME_BYTES]; /* what computes there: "cpu-avx512", "grid-atomic" */
     bool is_cuda;
-    uint64_t memory_bytes;        /* of the device; 0 for the CPU */
-    uint32_t multiprocessors;     /* SMs, or CPU cores in the affinity mask */
-    uint32_t capability;          /* 90 for sm_90; 0 for the CPU */
-    uint32_t queued_jobs;         /* now waiting */
+    uint64_t memory_bytes;    /* of the device; 0 for the CPU */
+    uint32_t multiprocessors; /* SMs, or CPU cores in the affinity mask */
+    uint32_t capability;      /* 90 for sm_90; 0 for the CPU */
+    uint32_t queued_jobs;     /* now waiting */
     uint64_t queued_bytes;
     uint64_t jobs_total, batches_total, rejected_total; /* since start */
 };
 
 int gpu_device_count(struct gpu *gpu);
 struct device_info gpu_device_info(struct gpu *gpu, int device);
-int gpu_devices_failed(struct gpu *gpu, struct problem *problem); /* how many; the last one's text */
+int gpu_devices_failed(struct gpu *gpu,
+                       struct problem *problem); /* how many; the last one's text */
 
 /* Computes known answers on every device through its queue and compares. ERR_DEVICE names the
  * device that was wrong. Also warms each device up. */
@@ -91,7 +92,7 @@ struct job_port {
 
 /* Stage times of one job; ns on CLOCK_MONOTONIC. */
 struct job_times {
-    int64_t submitted_ns, started_ns; /* queued until started */
+    int64_t submitted_ns, started_ns;            /* queued until started */
     int64_t copy_in_ns, compute_ns, copy_out_ns; /* durations; they end at finished_ns */
     int64_t finished_ns;
 };
@@ -99,20 +100,20 @@ struct job_times {
 /* Owned by the submitter; the device's from a successful gpu_submit() until complete(). */
 struct job {
     /* set by the submitter, fixed while the device has the job */
-    const void *base;        /* the buffer's data; element offsets count from here */
-    size_t bytes;            /* of it that hold operands */
-    struct dot_task *task;   /* [task_count], job_plan()'s; freed by job_fini() */
+    const void *base;      /* the buffer's data; element offsets count from here */
+    size_t bytes;          /* of it that hold operands */
+    struct dot_task *task; /* [task_count], job_plan()'s; freed by job_fini() */
     size_t task_count;
     struct dot_value *value; /* [value_count], job_plan()'s; freed by job_fini() */
     size_t value_count;
-    uint64_t term_count;     /* products in all */
-    int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
-    bool cancelled;          /* __atomic; any thread: then ERR_CLOSED, not computed */
+    uint64_t term_count; /* products in all */
+    int64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
+    bool cancelled;      /* __atomic; any thread: then ERR_CLOSED, not computed */
     struct job_port *port;
     /* set by the device before complete() */
-    enum error error;        /* ERR_OK: value[] holds the results */
-    int device;              /* which computed it */
-    uint32_t batch_size;     /* jobs in its launch */
+    enum error error;    /* ERR_OK: value[] holds the results */
+    int device;          /* which computed it */
+    uint32_t batch_size; /* jobs in its launch */
     struct job_times times;
     /* links of the queue, then of the completed chain */
     struct job *next;

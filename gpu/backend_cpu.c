@@ -1,0 +1,123 @@
+/* backend_cpu.c - the device that is always there (see backend.h).
+ *
+ * One core computes one job: the thread that calls. compute() touches nothing that is shared, so
+ * that HTTP threads may compute small jobs themselves, all at once.
+ */
+#include <assert.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "gpu/backend.h"
+#include "gpu/bound.h"
+#include "gpu/cpu_dot.h"
+
+struct backend_device {
+    const struct cpu_kernel *kernel; /* fixed after open */
+    char name[LIMIT_NAME_BYTES];     /* fixed after open */
+    uint32_t cores;                  /* fixed after open; of the affinity mask */
+};
+
+static int cpu_count(void)
+{
+    return 1;
+}
+
+static uint32_t cores_allowed(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1; /* more than 1024 processors: the figure is for show only */
+    return (uint32_t)CPU_COUNT(&set);
+}
+
+/* "model name" of /proc/cpuinfo; the machine's type where there is none, as on aarch64. */
+static void processor_name(char *ret, size_t size)
+{
+    struct utsname system;
+    (void)snprintf(ret, size, "%s", uname(&system) == 0 ? system.machine : "cpu");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    if (file == NULL)
+        return;
+    char line[256];
+    while (fgets(line, sizeof line, file) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (colon == NULL || strncmp(line, "model name", 10) != 0)
+            continue;
+        (void)snprintf(ret, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    (void)fclose(file);
+}
+
+static enum error cpu_open(struct backend_device **ret, int index, const struct gpu_config *config,
+                           struct problem *problem)
+{
+    (void)config;
+    assert(index == 0);
+    struct backend_device *device = calloc(1, sizeof *device);
+    if (device == NULL)
+        return problem_set(problem, ERR_NOMEM, "no memory for the CPU's record");
+    (void)cpu_kernels(&device->kernel);
+    device->cores = cores_allowed();
+    processor_name(device->name, sizeof device->name);
+    *ret = device;
+    return ERR_OK;
+}
+
+static void cpu_close(struct backend_device *device)
+{
+    free(device);
+}
+
+static void cpu_describe(struct backend_device *device, struct device_info *ret)
+{
+    (void)snprintf(ret->id, sizeof ret->id, "cpu");
+    (void)snprintf(ret->name, sizeof ret->name, "%s", device->name);
+    (void)snprintf(ret->kernel, sizeof ret->kernel, "%s", device->kernel->name);
+    ret->multiprocessors = device->cores;
+}
+
+static void compute_task(const struct cpu_kernel *kernel, struct job *job,
+                         const struct dot_task *task)
+{
+    cpu_dot dot = kernel->dot[task->dtype];
+    uint64_t depth = cpu_depth(kernel, task->n);
+    size_t size = dtype_size(task->dtype);
+    struct dot_value *value = job->value + task->first;
+    for (uint64_t i = 0; i < task->rows[0]; i++)
+        for (uint64_t j = 0; j < task->rows[1]; j++, value++) {
+            uint64_t row_a = i * task->stride_a[0] + j * task->stride_a[1];
+            uint64_t row_b = i * task->stride_b[0] + j * task->stride_b[1];
+            const char *a = (const char *)job->base + task->a + row_a * size;
+            const char *b = (const char *)job->base + task->b + row_b * size;
+            struct cpu_sum sum = dot(a, b, task->n);
+            value->sum = sum.sum;
+            value->sum_abs = sum.sum_abs;
+            value_settle(value, task->dtype, a, b, task->n, depth);
+        }
+}
+
+static enum error cpu_compute(struct backend_device *device, struct job *first,
+                              struct backend_times *ret, struct problem *problem)
+{
+    (void)problem;
+    for (struct job *job = first; job != NULL; job = job->next)
+        for (size_t i = 0; i < job->task_count; i++)
+            compute_task(device->kernel, job, &job->task[i]);
+    *ret = (struct backend_times){0};
+    return ERR_OK;
+}
+
+/* 2^20 products are about 0.3 ms of one core. */
+const struct backend backend_cpu = {
+    .name = "cpu",
+    .batch_terms = 1 << 20,
+    .count = cpu_count,
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .compute = cpu_compute,
+};

@@ -1,0 +1,331 @@
+/* gpu.c - the room's door: devices, placement, the way in and out (see gpu.h). */
+#include "gpu/gpu.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpu/backend.h"
+#include "gpu/now.h"
+#include "gpu/pool.h"
+#include "gpu/worker.h"
+
+enum { DEVICE_LIMIT = 17 }; /* the CPU and 16 CUDA devices: no host has more */
+
+struct device {
+    const struct backend *backend; /* fixed after gpu_open() */
+    struct backend_device *handle; /* fixed after gpu_open() */
+    struct worker *worker;         /* fixed after gpu_open(); safe from any thread */
+    struct device_info info;       /* fixed after gpu_open(); counters are filled in on request */
+    int index;                     /* fixed: the backend's number, 1 for "cuda:1" */
+    bool is_pinned;                /* gpu_open() and gpu_close() */
+};
+
+struct gpu {
+    struct gpu_config config;           /* fixed after gpu_open() */
+    struct pool *pool;                  /* fixed after gpu_open(); safe from any thread */
+    struct buffer_source buffers;       /* fixed after gpu_open() */
+    struct device device[DEVICE_LIMIT]; /* [device_count]; fixed after gpu_open() */
+    int device_count;                   /* fixed after gpu_open() */
+    int failed_count;                   /* fixed after gpu_open(): devices that did not open */
+    struct problem failed;              /* fixed after gpu_open(): the last one's text */
+    uint64_t pinned_bytes;      /* fixed after gpu_open(): what every device can read in place */
+    atomic_ullong inline_total; /* any thread, relaxed: jobs of gpu_compute(); a statistic only */
+};
+
+static const struct backend *const built_in[] = {
+    &backend_cpu,
+#ifdef DOTD_HAVE_CUDA
+    &backend_cuda,
+#endif
+    NULL,
+};
+
+/* --- opening and closing --- */
+
+static enum error device_open(struct gpu *gpu, const struct backend *backend, int index,
+                              struct problem *problem)
+{
+    assert(gpu->device_count < DEVICE_LIMIT);
+    struct device *device = &gpu->device[gpu->device_count];
+    *device = (struct device){.backend = backend, .index = index};
+    enum error error = backend->open(&device->handle, index, &gpu->config, problem);
+    if (error != ERR_OK)
+        return error;
+    backend->describe(device->handle, &device->info);
+    gpu->device_count++;
+    return ERR_OK;
+}
+
+/* A device that fails is left out, except the CPU. */
+static enum error backend_devices_open(struct gpu *gpu, const struct backend *backend,
+                                       struct problem *problem)
+{
+    int count = backend->count();
+    for (int index = 0; index < count && gpu->device_count < DEVICE_LIMIT; index++) {
+        enum error error = device_open(gpu, backend, index, problem);
+        if (error == ERR_OK)
+            continue;
+        if (gpu->device_count == 0)
+            return error;
+        gpu->failed = *problem;
+        gpu->failed_count++;
+    }
+    return ERR_OK;
+}
+
+static enum error devices_open(struct gpu *gpu, const struct backend *const *backends,
+                               struct problem *problem)
+{
+    enum error error = ERR_OK;
+    for (size_t i = 0; error == ERR_OK && backends[i] != NULL; i++)
+        if (i == 0 || gpu->config.cuda)
+            error = backend_devices_open(gpu, backends[i], problem);
+    assert(error != ERR_OK || (gpu->device_count > 0 && !gpu->device[0].info.is_cuda));
+    return error;
+}
+
+/* Memory is pinned once, at start; a device that cannot pin copies instead, and still works. */
+static void buffers_pin(struct gpu *gpu)
+{
+    size_t size;
+    void *data = pool_pinnable(gpu->pool, &size);
+    bool all = size > 0;
+    for (int i = 0; size > 0 && i < gpu->device_count; i++) {
+        struct device *device = &gpu->device[i];
+        if (device->backend->pin == NULL)
+            continue;
+        device->is_pinned = device->backend->pin(device->handle, data, size) == ERR_OK;
+        all = all && device->is_pinned;
+    }
+    gpu->pinned_bytes = all ? size : 0;
+}
+
+static void buffers_unpin(struct gpu *gpu)
+{
+    for (int i = 0; i < gpu->device_count; i++)
+        if (gpu->device[i].is_pinned)
+            gpu->device[i].backend->unpin(gpu->device[i].handle);
+}
+
+static enum error buffers_acquire(void *context, size_t size, struct block *ret)
+{
+    return pool_acquire(context, size, ret);
+}
+
+static void buffers_release(void *context, struct block block)
+{
+    pool_release(context, block);
+}
+
+static enum error buffers_open(struct gpu *gpu, struct problem *problem)
+{
+    bool can_pin = false;
+    for (int i = 0; i < gpu->device_count; i++)
+        can_pin = can_pin || gpu->device[i].backend->pin != NULL;
+    size_t pinned = can_pin ? gpu->config.pinned_bytes : 0;
+    if (pool_create(&gpu->pool, gpu->config.budget_bytes, pinned) != ERR_OK)
+        return problem_set(problem, ERR_NOMEM, "cannot map %zu bytes for operands",
+                           gpu->config.budget_bytes);
+    gpu->buffers = (struct buffer_source){buffers_acquire, buffers_release, gpu->pool};
+    buffers_pin(gpu);
+    return ERR_OK;
+}
+
+static enum error workers_start(struct gpu *gpu, struct problem *problem)
+{
+    for (int i = 0; i < gpu->device_count; i++) {
+        struct device *device = &gpu->device[i];
+        char name[16];
+        (void)snprintf(name, sizeof name, "dotd-%.10s", device->info.id);
+        if (worker_create(&device->worker, device->backend, device->handle, i, name,
+                          &gpu->config) != ERR_OK)
+            return problem_set(problem, ERR_NOMEM, "cannot start the thread of %s",
+                               device->info.id);
+    }
+    return ERR_OK;
+}
+
+enum error gpu_open_backends(struct gpu **ret, const struct gpu_config *config,
+                             const struct backend *const *backends, struct problem *problem)
+{
+    struct gpu *gpu = calloc(1, sizeof *gpu);
+    if (gpu == NULL)
+        return problem_set(problem, ERR_NOMEM, "no memory for the devices");
+    gpu->config = *config;
+    if (gpu->config.queue_bytes == 0)
+        gpu->config.queue_bytes = config->budget_bytes;
+    enum error error = devices_open(gpu, backends, problem);
+    if (error == ERR_OK)
+        error = buffers_open(gpu, problem);
+    if (error == ERR_OK)
+        error = workers_start(gpu, problem);
+    if (error != ERR_OK) {
+        gpu_close(gpu); /* accepts a half-built room */
+        return error;
+    }
+    *ret = gpu;
+    return ERR_OK;
+}
+
+enum error gpu_open(struct gpu **ret, const struct gpu_config *config, struct problem *problem)
+{
+    return gpu_open_backends(ret, config, built_in, problem);
+}
+
+void gpu_drain(struct gpu *gpu)
+{
+    for (int i = 0; i < gpu->device_count; i++)
+        worker_drain(gpu->device[i].worker);
+}
+
+/* 1. Every worker drains and ends: no job is in a device's hands any more.
+ * 2. Pinned memory is let go: no device may read operands in place any more.
+ * 3. The devices close: nothing refers to the pool any more.
+ * 4. The pool goes. It asserts that every buffer is back. */
+void gpu_close(struct gpu *gpu)
+{
+    if (gpu == NULL)
+        return;
+    for (int i = 0; i < gpu->device_count; i++)
+        worker_destroy(gpu->device[i].worker);
+    buffers_unpin(gpu);
+    for (int i = 0; i < gpu->device_count; i++)
+        gpu->device[i].backend->close(gpu->device[i].handle);
+    pool_destroy(gpu->pool);
+    free(gpu);
+}
+
+/* --- what there is --- */
+
+const struct buffer_source *gpu_buffers(struct gpu *gpu)
+{
+    return &gpu->buffers;
+}
+
+struct gpu_memory gpu_memory(struct gpu *gpu)
+{
+    struct pool_state state = pool_state(gpu->pool);
+    return (struct gpu_memory){
+        .budget_bytes = state.budget_bytes,
+        .used_bytes = state.used_bytes,
+        .pinned_bytes = gpu->pinned_bytes,
+        .pinned_used_bytes = gpu->pinned_bytes > 0 ? state.pinned_used_bytes : 0,
+    };
+}
+
+int gpu_device_count(struct gpu *gpu)
+{
+    return gpu->device_count;
+}
+
+static struct device *device_at(struct gpu *gpu, int device)
+{
+    assert(device >= 0 && device < gpu->device_count);
+    return &gpu->device[device];
+}
+
+struct device_info gpu_device_info(struct gpu *gpu, int index)
+{
+    struct device *device = device_at(gpu, index);
+    struct device_info info = device->info;
+    struct queue_state queue = worker_queue_state(device->worker);
+    struct worker_totals totals = worker_totals(device->worker);
+    uint64_t inlined =
+        index == 0 ? atomic_load_explicit(&gpu->inline_total, memory_order_relaxed) : 0;
+    info.queued_jobs = queue.jobs;
+    info.queued_bytes = queue.bytes;
+    info.rejected_total = queue.rejected_total;
+    info.jobs_total = totals.jobs + inlined;
+    info.batches_total = totals.batches + inlined; /* each a batch of one */
+    return info;
+}
+
+int gpu_devices_failed(struct gpu *gpu, struct problem *problem)
+{
+    int count = gpu->failed_count;
+    if (count > 0)
+        *problem = gpu->failed;
+    for (int i = 0; i < gpu->device_count; i++)
+        count += worker_is_lost(gpu->device[i].worker, problem);
+    return count;
+}
+
+/* --- placement --- */
+
+/* The CUDA device with the fewest jobs waiting; -1 when none is left. */
+static int cuda_least_busy(struct gpu *gpu)
+{
+    struct problem unused;
+    int best = -1;
+    uint32_t best_jobs = UINT32_MAX;
+    for (int i = 0; i < gpu->device_count; i++) {
+        struct device *device = &gpu->device[i];
+        if (!device->info.is_cuda || worker_is_lost(device->worker, &unused))
+            continue;
+        uint32_t jobs = worker_queue_state(device->worker).jobs;
+        if (best < 0 || jobs < best_jobs) {
+            best = i;
+            best_jobs = jobs;
+        }
+    }
+    return best;
+}
+
+static int cuda_of_index(struct gpu *gpu, int index)
+{
+    struct problem unused;
+    for (int i = 0; i < gpu->device_count; i++)
+        if (gpu->device[i].info.is_cuda && gpu->device[i].index == index)
+            return worker_is_lost(gpu->device[i].worker, &unused) ? -1 : i;
+    return -1;
+}
+
+enum error gpu_place(struct gpu *gpu, enum placement placement, int index, size_t bytes,
+                     int *ret_device)
+{
+    int device = 0;
+    if (placement == PLACE_CUDA)
+        device = index < 0 ? cuda_least_busy(gpu) : cuda_of_index(gpu, index);
+    else if (placement == PLACE_AUTO && bytes >= gpu->config.cuda_min_bytes)
+        device = cuda_least_busy(gpu);
+    if (device < 0 && placement == PLACE_AUTO)
+        device = 0;
+    if (device < 0)
+        return ERR_NO_DEVICE;
+    *ret_device = device;
+    return ERR_OK;
+}
+
+bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count)
+{
+    return device == 0 && term_count <= gpu->config.inline_terms;
+}
+
+/* --- jobs --- */
+
+void gpu_compute(struct gpu *gpu, struct job *job)
+{
+    struct device *cpu = device_at(gpu, 0);
+    struct backend_times unused;
+    int64_t started = now_ns();
+    job->next = NULL;
+    job->error = cpu->backend->compute(cpu->handle, job, &unused, NULL);
+    job->device = 0;
+    job->batch_size = 1;
+    int64_t finished = now_ns();
+    job->times = (struct job_times){
+        .submitted_ns = started,
+        .started_ns = started,
+        .compute_ns = finished - started,
+        .finished_ns = finished,
+    };
+    (void)atomic_fetch_add_explicit(&gpu->inline_total, 1, memory_order_relaxed);
+}
+
+enum error gpu_submit(struct gpu *gpu, int device, struct job *job)
+{
+    assert(job->port != NULL && job->value != NULL);
+    return worker_push(device_at(gpu, device)->worker, job);
+}

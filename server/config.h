@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { CONFIG_STRING_BYTES = 256 };
+enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih keeps of a line */
 
 /* S(name, default, help)             text
  * E(name, default, "one|two", help)  one word of a list; the field is its index
@@ -72,19 +72,24 @@ enum config_action {
     CONFIG_VERSION, /* --version */
     CONFIG_CHECK,   /* --check-config FILE: it was read and is in order */
     CONFIG_PRINT,   /* --print-config: the settings in force, as a file */
+    CONFIG_USAGE,   /* only beside a failure: the command line itself is wrong */
 };
 
 /* Reads everything. On failure (unknown key, value out of bounds, unreadable file, unknown flag)
- * returns false with one line in message that names the place, the key and what is allowed.
- * The file is --config FILE, else $DOTD_CONFIG, else none. */
+ * returns false with one line in message that names the place, the key and what is allowed;
+ * *ret_action is then CONFIG_USAGE when the place is the command line, and CONFIG_RUN otherwise.
+ * The file is --config FILE, else $DOTD_CONFIG, else none. CONFIG_CHECK reads the file alone, not
+ * the environment, and leaves "FILE: ok" in message. */
 bool config_load(struct config *ret, enum config_action *ret_action, int argc, char **argv,
                  char *message, size_t message_size);
 
 void config_help(FILE *out);
 void config_print(FILE *out, const struct config *config); /* a complete, commented dotd.ini */
 
-/* What the control group (v2, then v1) or else the machine allows, bytes. */
+/* The least of what the control groups around this process (v2 and v1) and the machine allow, bytes.
+ * The second form finds proc/ and sys/ under a root other than "", for tests. */
 uint64_t config_memory_limit(void);
+uint64_t config_memory_limit_under(const char *root);
 
 /* Calls back for every numeric setting, with its value in force: GET /v1/limits. */
 void config_each_number(const struct config *config,

@@ -1,0 +1,114 @@
+/* config_memory.c - how much memory this process may use (config_memory_limit() of config.h).
+ *
+ * Source: Linux, admin-guide/cgroup-v2, memory.max; cgroup-v1/memory, memory.limit_in_bytes.
+ */
+#include "server/config.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+/* The number that a file holds, or UINT64_MAX: no such file, or "max". */
+static uint64_t file_number(const char *path)
+{
+    uint64_t number;
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return UINT64_MAX;
+    if (fscanf(file, "%" SCNu64, &number) != 1)
+        number = UINT64_MAX;
+    (void)fclose(file);
+    return number;
+}
+
+/* The least limit of a group and all groups above it. A container often sees its group's path as
+ * the host names it while only its own part is mounted: folders that are not there limit nothing. */
+static uint64_t group_limit(const char *root, const char *mount, const char *group,
+                            const char *name)
+{
+    char path[PATH_MAX], folder[PATH_MAX];
+    uint64_t least = UINT64_MAX;
+    (void)snprintf(folder, sizeof folder, "%s", strstr(group, "/..") == NULL ? group : "");
+    for (;;) {
+        int length = snprintf(path, sizeof path, "%s%s%s/%s", root, mount, folder, name);
+        uint64_t limit = length < PATH_MAX ? file_number(path) : UINT64_MAX;
+        least = limit < least ? limit : least;
+        char *last = strrchr(folder, '/');
+        if (last == NULL)
+            return least;
+        *last = '\0';
+    }
+}
+
+/* True when name is one of the comma-separated controllers. */
+static bool has_controller(const char *controllers, const char *name)
+{
+    size_t length = strlen(name);
+    while (*controllers != '\0') {
+        size_t span = strcspn(controllers, ",");
+        if (span == length && memcmp(controllers, name, span) == 0)
+            return true;
+        controllers += span + (controllers[span] == ',');
+    }
+    return false;
+}
+
+/* One line of /proc/self/cgroup, "ID:CONTROLLERS:GROUP"; version 2 has ID 0 and no controllers. */
+static uint64_t line_limit(const char *root, char *line)
+{
+    line[strcspn(line, "\n")] = '\0';
+    char *controllers = strchr(line, ':');
+    char *group = controllers == NULL ? NULL : strchr(controllers + 1, ':');
+    if (group == NULL)
+        return UINT64_MAX;
+    *controllers++ = '\0';
+    *group++ = '\0';
+    if (has_controller(controllers, "memory"))
+        return group_limit(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+    if (controllers[0] == '\0')
+        return group_limit(root, "/sys/fs/cgroup", group, "memory.max");
+    return UINT64_MAX;
+}
+
+static uint64_t groups_limit(const char *root)
+{
+    char path[PATH_MAX], line[PATH_MAX + 256];
+    uint64_t least = UINT64_MAX;
+    (void)snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return UINT64_MAX;
+    while (fgets(line, sizeof line, file) != NULL) {
+        uint64_t limit = line_limit(root, line);
+        least = limit < least ? limit : least;
+    }
+    (void)fclose(file);
+    return least;
+}
+
+/* MemTotal, not MemAvailable: what is free this moment would give another limit at every start. */
+static uint64_t machine_memory(const char *root)
+{
+    char path[PATH_MAX], line[256];
+    uint64_t kibibytes = UINT64_MAX >> 10;
+    (void)snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return UINT64_MAX;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "MemTotal: %" SCNu64, &kibibytes) == 1)
+            break;
+    (void)fclose(file);
+    return kibibytes << 10;
+}
+
+uint64_t config_memory_limit_under(const char *root)
+{
+    uint64_t group = groups_limit(root), machine = machine_memory(root);
+    return group < machine ? group : machine;
+}
+
+uint64_t config_memory_limit(void)
+{
+    return config_memory_limit_under("");
+}

@@ -2,6 +2,7 @@
 #ifndef SERVER_LISTEN_H
 #define SERVER_LISTEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { LISTEN_SOCKETS = 8, LISTEN_NAME_BYTES = 64 };
@@ -12,10 +13,14 @@ struct listen_set {
     int count;
 };
 
-/* Takes systemd's sockets (LISTEN_PID, LISTEN_FDS) when there are some, else binds address ("host:
+/* Clears LISTEN_PID and its like from the environment: call it before there are other threads.
+ * Takes systemd's sockets (LISTEN_PID, LISTEN_FDS) when there are some, else binds address ("host:
  * port", "[v6]:port", ":port" for all addresses). Returns 0, or -1 with one clear line in message
  * ("cannot listen on 127.0.0.1:8080: address already in use"). */
 int listen_open(struct listen_set *ret, const char *address, char *message, size_t message_size);
 void listen_close(struct listen_set *set);
+
+/* Whether address has one of the three forms, whatever host and port stand for. */
+bool listen_address_is_valid(const char *address);
 
 #endif

@@ -169,7 +169,8 @@ static enum error submit(struct exchange *exchange, int device, struct problem *
 {
     enum error error = gpu_submit(gpu_of(exchange), device, &exchange->dot.job);
     if (error == ERR_BUSY)
-        return problem_set(problem, ERR_BUSY, "the device's queue is full (queue_jobs, queue_bytes)");
+        return problem_set(problem, ERR_BUSY,
+                           "the device's queue is full (queue_jobs, queue_bytes)");
     if (error != ERR_OK)
         return problem_set(problem, error, "the device takes no more work");
     exchange_suspend(exchange);
@@ -220,8 +221,8 @@ enum error dot_finish_query(struct exchange *exchange, struct problem *problem)
     if (error != ERR_OK)
         return error;
     exchange->first_byte_ns = clock_ns();
-    error = query_decode(&dot->request, exchange->query,
-                         config_of(exchange)->memory_budget_bytes, problem);
+    error = query_decode(&dot->request, exchange->query, config_of(exchange)->memory_budget_bytes,
+                         problem);
     dot->decode_ns = clock_ns() - exchange->first_byte_ns;
     return error == ERR_OK ? compute(exchange, problem) : error;
 }

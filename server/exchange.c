@@ -54,8 +54,7 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
         *query = '\0';
         exchange->query = query + 1;
     }
-    connection_enter(loop_connections(loop), exchange->connection, PHASE_HEAD,
-                     exchange->begun_ns);
+    connection_enter(loop_connections(loop), exchange->connection, PHASE_HEAD, exchange->begun_ns);
     return exchange;
 }
 
@@ -134,8 +133,8 @@ static enum error find_route(struct exchange *exchange, const char *method, char
 {
     exchange->method = method_parse(method);
     if (exchange->method == 0)
-        return problem_set(&exchange->problem, ERR_UNKNOWN_METHOD, "the method %s is not known here",
-                           method);
+        return problem_set(&exchange->problem, ERR_UNKNOWN_METHOD,
+                           "the method %s is not known here", method);
     return route_find(exchange->target, exchange->method, &exchange->route, allow, allow_size,
                       &exchange->problem);
 }
@@ -208,8 +207,7 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
     switch (exchange->state) {
     case EXCHANGE_BODY:
         return answer_with(exchange, exchange->route->finish);
-    case EXCHANGE_WORK:
-        exchange->state = EXCHANGE_BODY; /* the handler sets where it goes from here */
+    case EXCHANGE_DONE:
         return answer_with(exchange, exchange->route->resume);
     case EXCHANGE_REFUSED:
         return answer_refusal(exchange, NULL);
@@ -220,9 +218,9 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
 
 static void log_access(const struct exchange *exchange)
 {
-    log_event(LOG_LEVEL_INFO, "request", LOG_S("id", exchange->id),
-              LOG_S("path", exchange->target), LOG_N("status", exchange->status),
-              LOG_N("body_bytes", exchange->body_bytes), LOG_N("answer_bytes", exchange->out.size),
+    log_event(LOG_LEVEL_INFO, "request", LOG_S("id", exchange->id), LOG_S("path", exchange->target),
+              LOG_N("status", exchange->status), LOG_N("body_bytes", exchange->body_bytes),
+              LOG_N("answer_bytes", exchange->out.size),
               LOG_N("duration_us", (clock_ns() - exchange->begun_ns) / 1000));
 }
 
@@ -233,7 +231,8 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     (void)mhd, (void)code;
     if (exchange == NULL)
         return;
-    assert(exchange->state != EXCHANGE_WORK); /* a suspended connection cannot complete */
+    assert(exchange->state != EXCHANGE_WORK); /* a suspended connection cannot complete; one that
+                                                 was resumed can, when its client has gone */
     *closure = NULL;
     loop_count_answer(loop, exchange->status);
     if (loop_http(loop)->config->access_log)
@@ -253,6 +252,7 @@ void exchange_suspend(struct exchange *exchange)
 void exchange_resume(struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_WORK);
+    exchange->state = EXCHANGE_DONE;
     MHD_resume_connection(exchange->mhd);
 }
 

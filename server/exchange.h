@@ -3,8 +3,9 @@
  * Door: the loop registers the exchange_on_*() callbacks with libmicrohttpd; a route's handlers
  * (route.h) do the work. The states are a line, walked once:
  *
- *   HEAD ─▶ BODY ─▶ WORK ─▶ ANSWERED        a job that needs a device sleeps in WORK, its
- *     └────────┴─▶ REFUSED ─▶ ANSWERED      connection suspended; a refused body is drained first
+ *   HEAD ─▶ BODY ─▶ WORK ─▶ DONE ─▶ ANSWERED   a job that needs a device sleeps in WORK, its
+ *     │      ├────────────────────────▲          connection suspended, and is back in DONE;
+ *     └──────┴─▶ REFUSED ─────────────┘          a refused body is drained first
  *
  * Everything is touched by the loop's own thread only; a worker has exchange->dot.job in WORK.
  */
@@ -22,7 +23,14 @@
 #include "server/framing.h"
 #include "server/route.h"
 
-enum exchange_state { EXCHANGE_HEAD, EXCHANGE_BODY, EXCHANGE_WORK, EXCHANGE_REFUSED, EXCHANGE_ANSWERED };
+enum exchange_state {
+    EXCHANGE_HEAD,
+    EXCHANGE_BODY,
+    EXCHANGE_WORK,
+    EXCHANGE_DONE,
+    EXCHANGE_REFUSED,
+    EXCHANGE_ANSWERED
+};
 
 struct exchange {
     struct loop *loop;
@@ -32,18 +40,18 @@ struct exchange {
     enum exchange_state state;
     struct head head;
     enum method method;
-    const struct route *route; /* NULL until found */
-    char *target;              /* owned: the path as it came, NUL, the query string */
-    const char *query;         /* in target; NULL when there is no '?' */
+    const struct route *route;   /* NULL until found */
+    char *target;                /* owned: the path as it came, NUL, the query string */
+    const char *query;           /* in target; NULL when there is no '?' */
     char id[LIMIT_ID_BYTES + 1]; /* of the log and X-Request-Id */
-    struct problem problem;    /* why, in REFUSED */
-    bool must_close;           /* the connection ends after this answer */
-    int status;                /* of the answer; 0 before */
-    int64_t begun_ns;          /* request line seen */
-    int64_t first_byte_ns;     /* of the body, or the end of the head when there is none */
-    uint64_t body_bytes;       /* so far */
-    struct dot_exchange dot;   /* of /v1/dot */
-    struct text out;           /* the answer's body, until the client has it */
+    struct problem problem;      /* why, in REFUSED */
+    bool must_close;             /* the connection ends after this answer */
+    int status;                  /* of the answer; 0 before */
+    int64_t begun_ns;            /* request line seen */
+    int64_t first_byte_ns;       /* of the body, or the end of the head when there is none */
+    uint64_t body_bytes;         /* so far */
+    struct dot_exchange dot;     /* of /v1/dot */
+    struct text out;             /* the answer's body, until the client has it */
 };
 
 /* libmicrohttpd's callbacks; loop is their closure. */

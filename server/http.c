@@ -44,7 +44,8 @@ bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
     return true;
 
 failed:
-    (void)snprintf(message, message_size, "cannot start the HTTP threads: out of memory, threads "
+    (void)snprintf(message, message_size,
+                   "cannot start the HTTP threads: out of memory, threads "
                    "or descriptors");
     http_close(http);
     return false;

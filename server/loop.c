@@ -30,7 +30,7 @@ enum {
     CONNECTION_MEMORY_BYTES = 64 << 10, /* measured: larger pools cost small requests dearly */
     ACCEPTS_A_ROUND = 16,
     EVENTS_A_ROUND = 64,
-    EXCHANGES_KEPT = 256,        /* free exchanges kept for reuse */
+    EXCHANGES_KEPT = 256,         /* free exchanges kept for reuse */
     ANSWER_BYTES_KEPT = 64 << 10, /* memory for answers kept with them */
     LINGER_MS = 5000,
     STOP_MS = 2000, /* after http_drain(): what is still unread is answered within this */
@@ -206,8 +206,8 @@ static void accept_some(struct loop *loop, int listener)
         }
         struct sockaddr_storage address;
         socklen_t size = sizeof address;
-        int fd = accept4(listener, (struct sockaddr *)&address, &size,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd =
+            accept4(listener, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
                 set_accepting(loop, false);

@@ -43,7 +43,7 @@ struct http *loop_http(struct loop *loop);
 struct connections *loop_connections(struct loop *loop);
 struct job_port *loop_port(struct loop *loop); /* where jobs of this loop complete */
 void loop_count_answer(struct loop *loop, int status);
-struct exchange *loop_exchange_new(struct loop *loop);               /* a cleared one, or NULL */
+struct exchange *loop_exchange_new(struct loop *loop); /* a cleared one, or NULL */
 void loop_exchange_free(struct loop *loop, struct exchange *exchange);
 void loop_make_id(struct loop *loop, char ret[static 17]); /* 16 hexadecimal digits and a NUL */
 

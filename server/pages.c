@@ -45,9 +45,9 @@ static json_t *describe_device(const struct device_info *info)
     if (device != NULL && info->is_cuda) {
         (void)json_object_set_new(device, "memory_bytes",
                                   json_integer((json_int_t)info->memory_bytes));
-        (void)json_object_set_new(device, "capability",
-                                  json_sprintf("%u.%u", info->capability / 10,
-                                               info->capability % 10));
+        (void)json_object_set_new(
+            device, "capability",
+            json_sprintf("%u.%u", info->capability / 10, info->capability % 10));
     }
     return device;
 }
@@ -106,7 +106,7 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
     (void)problem;
     struct http *http = http_of(exchange);
     struct loop_stats stats = sum_stats(http);
-    const char *state = exchange_is_draining(exchange)   ? "draining"
+    const char *state = exchange_is_draining(exchange)  ? "draining"
                         : !atomic_load(&http->is_ready) ? "starting"
                                                         : "ready";
     json_t *document = json_pack(
@@ -132,11 +132,11 @@ enum error page_limits(struct exchange *exchange, struct problem *problem)
     (void)problem;
     json_t *settings = json_object();
     config_each_number(http_of(exchange)->config, add_limit, settings);
-    return answer_send_json(
-        exchange, 200,
-        json_pack("{s:o, s:{s:i, s:i, s:i, s:i, s:i}}", "settings", settings, "fixed", "rank",
-                  LIMIT_RANK, "id_bytes", LIMIT_ID_BYTES, "pairs", LIMIT_PAIRS, "number_bytes",
-                  LIMIT_NUMBER_BYTES, "json_without_arrays_bytes", LIMIT_SKELETON_BYTES));
+    return answer_send_json(exchange, 200,
+                            json_pack("{s:o, s:{s:i, s:i, s:i, s:i, s:i}}", "settings", settings,
+                                      "fixed", "rank", LIMIT_RANK, "id_bytes", LIMIT_ID_BYTES,
+                                      "pairs", LIMIT_PAIRS, "number_bytes", LIMIT_NUMBER_BYTES,
+                                      "json_without_arrays_bytes", LIMIT_SKELETON_BYTES));
 }
 
 enum error page_problem(struct exchange *exchange, struct problem *problem)
@@ -157,9 +157,9 @@ enum error page_index(struct exchange *exchange, struct problem *problem)
     const char *host = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "Host");
     json_t *example = json_sprintf("curl -d '{\"a\":[1,2,3],\"b\":[4,5,6]}' http://%s/v1/dot",
                                    host != NULL ? host : "127.0.0.1:8080");
-    return answer_send_json(
-        exchange, 200,
-        json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s]}", "service", "dotd", "version",
-                  DOTD_VERSION, "try", example, "see", "/v1/dot", "/v1/status", "/v1/devices",
-                  "/v1/limits", "/livez", "/readyz"));
+    return answer_send_json(exchange, 200,
+                            json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s]}", "service", "dotd",
+                                      "version", DOTD_VERSION, "try", example, "see", "/v1/dot",
+                                      "/v1/status", "/v1/devices", "/v1/limits", "/livez",
+                                      "/readyz"));
 }

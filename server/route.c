@@ -24,12 +24,15 @@ static const struct {
     const char *name;
     enum method method;
 } methods[] = {
-    {"GET", METHOD_GET},         {"HEAD", METHOD_HEAD},       {"POST", METHOD_POST},
-    {"PUT", METHOD_PUT},         {"DELETE", METHOD_DELETE},   {"OPTIONS", METHOD_OPTIONS},
-    {"PATCH", METHOD_OTHERS},    {"TRACE", METHOD_OTHERS},    {"CONNECT", METHOD_OTHERS},
+    {"GET", METHOD_GET},      {"HEAD", METHOD_HEAD},     {"POST", METHOD_POST},
+    {"PUT", METHOD_PUT},      {"DELETE", METHOD_DELETE}, {"OPTIONS", METHOD_OPTIONS},
+    {"PATCH", METHOD_OTHERS}, {"TRACE", METHOD_OTHERS},  {"CONNECT", METHOD_OTHERS},
 };
 
-enum { ROUTE_COUNT = sizeof routes / sizeof *routes, METHOD_COUNT = sizeof methods / sizeof *methods };
+enum {
+    ROUTE_COUNT = sizeof routes / sizeof *routes,
+    METHOD_COUNT = sizeof methods / sizeof *methods
+};
 
 enum method method_parse(const char *name)
 {
@@ -77,8 +80,10 @@ enum error route_find(const char *path, enum method method, const struct route *
         served |= methods_of(&routes[i]);
     }
     if (served == 0)
-        return problem_set(problem, ERR_NOT_FOUND, "nothing is served at %s; GET / names a call "
-                           "that works", path);
+        return problem_set(problem, ERR_NOT_FOUND,
+                           "nothing is served at %s; GET / names a call "
+                           "that works",
+                           path);
     print_methods(served, allow, allow_size);
     return problem_set(problem, ERR_METHOD, "%s takes %s", path, allow);
 }

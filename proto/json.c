@@ -1,8 +1,8 @@
 /* json.c - the JSON body of a request (see encoding.h).
  *
- * The splitter takes the arrays of numbers out while the body arrives; jansson parses the rest, which
- * is short; then fields become options and operands. jansson alone would keep 40 bytes an element
- * and read 26 MB/s.
+ * The splitter takes the arrays of numbers out while the body arrives; jansson parses the rest,
+ * which is short; then fields become options and operands. jansson alone would keep 40 bytes an
+ * element and read 26 MB/s.
  */
 #include "proto/encoding.h"
 

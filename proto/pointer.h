@@ -1,7 +1,7 @@
 /* pointer.h - fills in where a problem lies: its JSON pointer (RFC 6901). Private to proto/.
  *
- * All return problem->error, so that a failure reads `return pointer_set(problem, "/a");`. A pointer
- * that is too long is cut.
+ * All return problem->error, so that a failure reads `return pointer_set(problem, "/a");`. A
+ * pointer that is too long is cut.
  */
 #ifndef PROTO_POINTER_H
 #define PROTO_POINTER_H

@@ -1,8 +1,8 @@
 /* raw.c - application/octet-stream: all elements of a, then all of b (see encoding.h).
  *
- * The bytes are the operands: a piece is copied once, to its place in the request's buffer. With the
- * length or the shapes known the places are known before the first byte, the buffer is sized once and
- * b starts aligned. A chunked body without shapes grows, and b follows a directly.
+ * The bytes are the operands: a piece is copied once, to its place in the request's buffer. With
+ * the length or the shapes known the places are known before the first byte, the buffer is sized
+ * once and b starts aligned. A chunked body without shapes grows, and b follows a directly.
  */
 #include "proto/encoding.h"
 

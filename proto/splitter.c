@@ -86,8 +86,8 @@ static enum splitter_key key_read(const struct splitter *splitter)
     return KEY_OTHER;
 }
 
-/* An element type that stands before the arrays lets them be read as it at once. A wrong one is left
- * to options_set(), once the document has been parsed. */
+/* An element type that stands before the arrays lets them be read as it at once. A wrong one is
+ * left to options_set(), once the document has been parsed. */
 static void dtype_peek(struct splitter *splitter)
 {
     char name[SPLITTER_NAME_BYTES];

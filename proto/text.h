@@ -18,7 +18,8 @@ void text_init(struct text *text);
 void text_fini(struct text *text);
 void text_clear(struct text *text); /* empty again; keeps the memory for the next use */
 
-/* Room for `size` more bytes: where to write, then text_advance by what was written. NULL: failed. */
+/* Room for `size` more bytes: where to write, then text_advance() by what was written. NULL: it
+ * failed. */
 char *text_room(struct text *text, size_t size);
 void text_advance(struct text *text, size_t size);
 

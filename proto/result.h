@@ -44,7 +44,8 @@ void result_encode_json(const struct result *result, struct text *text);
 void result_encode_raw(const struct result *result, struct text *text);
 
 /* Header values: "3,4" (empty for a scalar), "inexact,overflow" (empty for none), the largest bound
- * in shortest form, and W3C Server-Timing in milliseconds ("receive;dur=0.011, ..., total;dur=..."). */
+ * in shortest form or "Infinity", and W3C Server-Timing in milliseconds, exact to the nanosecond
+ * ("receive;dur=0.011000, ..., total;dur=0.018400"). */
 void result_header_shape(const struct result *result, struct text *text);
 void result_header_flags(const struct result *result, struct text *text);
 void result_header_error_bound(const struct result *result, struct text *text);

@@ -147,6 +147,7 @@ static enum error operand_read(struct request *request, const char *list, const 
     if (offset + bytes > max_bytes) {
         problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", max_bytes);
         problem->limit = max_bytes;
+        problem->setting = "memory_budget_bytes";
         return problem->error;
     }
     char *element = count > 0 ? (char *)buffer->block.data + offset : NULL;

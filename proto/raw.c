@@ -36,6 +36,7 @@ static enum error too_large(const struct raw *raw, struct problem *problem)
 {
     problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", raw->max_bytes);
     problem->limit = raw->max_bytes;
+    problem->setting = "memory_budget_bytes";
     return problem->error;
 }
 

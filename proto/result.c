@@ -307,7 +307,7 @@ void result_encode_json(const struct result *result, struct text *text)
         TEXT(text, ", \"id\": ");
         text_json_string(text, options->id);
     }
-    TEXT(text, "}\n");
+    TEXT(text, "}");
 }
 
 void result_encode_raw(const struct result *result, struct text *text)
@@ -397,5 +397,5 @@ void problem_encode_json(const struct problem *problem, const char *id, struct t
         TEXT(text, ", \"id\": ");
         text_json_string(text, id);
     }
-    TEXT(text, "}\n");
+    TEXT(text, "}");
 }

@@ -341,6 +341,8 @@ static enum error array_feed(struct splitter *splitter, const char *data, size_t
         array_pointer(splitter, pointer, sizeof pointer);
         if (problem->offset >= 0)
             problem->offset += (int64_t)splitter->array_start;
+        if (err == ERR_TOO_LARGE)
+            problem->setting = "memory_budget_bytes";
         return pointer_prefix(problem, pointer);
     }
     splitter->body_bytes += *ret_used;

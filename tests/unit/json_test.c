@@ -439,6 +439,8 @@ static void bodies_beyond_the_limits_are_refused(void **state)
         enum error err = decode(&request, NULL, body, &problem);
         assert_string_equal(error_name(err), cases[i].name);
         assert_int_equal(problem.limit, cases[i].limit);
+        if (cases[i].limit == MAX_BYTES)
+            assert_string_equal(problem.setting, "memory_budget_bytes");
         request_fini(&request);
         free(body);
     }

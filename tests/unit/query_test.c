@@ -176,6 +176,7 @@ static void query_beyond_the_limits_is_refused(void **state)
     request_init(&request, &buffer_heap);
     assert_int_equal(query_decode(&request, "a=1,2,3&b=1,2,3", 80, &problem), ERR_TOO_LARGE);
     assert_int_equal(problem.limit, 80);
+    assert_string_equal(problem.setting, "memory_budget_bytes");
     request_fini(&request);
 }
 

@@ -188,8 +188,10 @@ static void wrong_bodies_are_refused(void **state)
             cases[i].error);
         if (strstr(problem.detail, cases[i].detail) == NULL)
             assert_string_equal(problem.detail, cases[i].detail);
-        if (cases[i].error == ERR_TOO_LARGE)
+        if (cases[i].error == ERR_TOO_LARGE) {
             assert_int_equal(problem.limit, MAX_BYTES);
+            assert_string_equal(problem.setting, "memory_budget_bytes");
+        }
         request_fini(&request);
     }
 }

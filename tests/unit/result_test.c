@@ -125,7 +125,7 @@ static void scalar_answer_has_every_field_in_order(void **state)
                "\"device\": \"cpu\", \"device_name\": \"A \\\"CPU\\\"\", \"batch_size\": 1, "
                "\"timing_us\": {\"receive\": 11.000, \"decode\": 2.100, \"queue\": 3.900, "
                "\"copy_in\": 0.000, \"compute\": 0.601, \"copy_out\": 0.000, \"total\": 17.601}, "
-               "\"id\": \"r-17\"}\n");
+               "\"id\": \"r-17\"}");
 }
 
 static void id_is_echoed_only_when_given(void **state)
@@ -441,7 +441,7 @@ static void problem_has_the_fields_that_apply(void **state)
     check_text(answer,
                "{\"type\": \"/problems/length-mismatch\", \"title\": \"the operands' shapes "
                "do not match\", \"status\": 422, \"detail\": \"a has 3 and b "
-               "\\\"4\\\"\"}\n");
+               "\\\"4\\\"\"}");
     problem_set(&problem, ERR_TOO_LARGE, "too long");
     strcpy(problem.pointer, "/a/17");
     problem.offset = 0;
@@ -451,7 +451,7 @@ static void problem_has_the_fields_that_apply(void **state)
     check_text(answer, "{\"type\": \"/problems/too-large\", \"title\": \"the body is over the size "
                        "limit\", \"status\": 413, \"detail\": \"too long\", \"pointer\": "
                        "\"/a/17\", \"offset\": 0, \"limit\": 100, \"setting\": "
-                       "\"max_body_bytes\", \"id\": \"r-17\"}\n");
+                       "\"max_body_bytes\", \"id\": \"r-17\"}");
 }
 
 static void every_problem_is_strict_json(void **state)

@@ -282,9 +282,9 @@ static enum error parse_problem(const struct splitter *splitter, const json_erro
                                 struct problem *problem)
 {
     size_t end = (size_t)error->position;
-    switch (json_error_code(error)) {
-    case json_error_out_of_memory:
+    if (error->text[0] == '\0') /* how jansson 2.14 tells that an allocation failed */
         return problem_set(problem, ERR_NOMEM, "no memory for the document");
+    switch (json_error_code(error)) {
     case json_error_duplicate_key:
         (void)duplicate_key(&splitter->skeleton, end, problem);
         break;

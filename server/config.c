@@ -82,7 +82,7 @@ static const char *place_of(const struct reading *r, enum source source, char re
 static const char *name_spell(enum source source, const char *name, char ret[SETTING_NAME_BYTES])
 {
     static const char *const prefix[] = {"", "DOTD_", "--"};
-    (void)snprintf(ret, SETTING_NAME_BYTES, "%s%s", prefix[source], name);
+    (void)snprintf(ret, SETTING_NAME_BYTES, "%s%.*s", prefix[source], SETTING_NAME_BYTES - 6, name);
     for (char *c = ret + strlen(prefix[source]); *c != '\0'; c++)
         if (source == SOURCE_ENVIRONMENT)
             *c = (char)toupper((unsigned char)*c);

@@ -1,6 +1,6 @@
 /* numbers.h - reads one JSON array of numbers, nested or not, while its text arrives.
  *
- * Door: numbers_begin(), numbers_feed() with pieces cut anywhere, numbers_convert() once the element
+ * Door: numbers_create(), numbers_feed() with pieces cut anywhere, numbers_convert() once the element
  * type is known. Elements land in the request's buffer as they are read; no text is kept but the
  * one number that a piece boundary cut.
  *

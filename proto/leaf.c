@@ -1,0 +1,111 @@
+/* leaf.c - numbers and words, one at a time (see leaf.h). */
+#include "proto/leaf.h"
+
+#include <math.h>
+#include <string.h>
+
+struct word {
+    const char *text;
+    double value;
+    const char *refused; /* what a value that is no number is called; NULL for numbers */
+};
+
+static const struct word words[] = {
+    {"NaN", NAN, NULL},
+    {"Infinity", INFINITY, NULL},
+    {"-Infinity", -INFINITY, NULL},
+    {"\"NaN\"", NAN, NULL},
+    {"\"Infinity\"", INFINITY, NULL},
+    {"\"-Infinity\"", -INFINITY, NULL},
+    {"null", 0, "null"},
+    {"true", 0, "true"},
+    {"false", 0, "false"},
+};
+
+/* How many bytes of word the text begins with. */
+static size_t word_match(const char *p, const char *word)
+{
+    size_t i = 0;
+    while (word[i] != '\0' && p[i] == word[i])
+        i++;
+    return i;
+}
+
+static enum error word_fail(const char *p, size_t matched, struct leaf *ret)
+{
+    if (*p == '"' || *p == '{') {
+        ret->stop = p;
+        ret->what = *p == '"' ? "a string" : "an object";
+        return ERR_VALUE;
+    }
+    ret->stop = p + matched;
+    ret->what = "a number";
+    return ERR_SYNTAX;
+}
+
+/* Reads what does not start like a number. The byte to blame is the first that fits no word. */
+static enum error word_read(const char *p, struct leaf *ret)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const struct word *word = &words[i];
+        size_t matched = word_match(p, word->text);
+        longest = matched > longest ? matched : longest;
+        if (word->text[matched] != '\0')
+            continue;
+        ret->is_word = true;
+        ret->word = word->value;
+        ret->what = word->refused;
+        ret->stop = word->refused == NULL ? p + matched : p;
+        return word->refused == NULL ? ERR_OK : ERR_VALUE;
+    }
+    return word_fail(p, longest, ret);
+}
+
+enum error leaf_read(const char *p, const char *end, struct leaf *ret)
+{
+    enum error err = ERR_OK;
+    ret->is_word = false;
+    if (!is_digit(*p) && (*p != '-' || p[1] == 'I')) {
+        err = word_read(p, ret);
+    } else if (!decimal_scan(p, end, &ret->decimal, &ret->stop)) {
+        ret->what = "a digit";
+        err = ERR_SYNTAX;
+    }
+    if (ret->stop - p > LIMIT_NUMBER_BYTES) {
+        ret->stop = p;
+        ret->what = "a longer text than a number may have";
+        err = ERR_VALUE;
+    }
+    return err;
+}
+
+static enum error float32_store(const struct leaf *leaf, void *ret)
+{
+    float element = (float)leaf->word;
+    enum error err = leaf->is_word ? ERR_OK : decimal_float32(&leaf->decimal, &element);
+    if (err == ERR_OK)
+        memcpy(ret, &element, sizeof element);
+    return err;
+}
+
+static enum error float64_store(const struct leaf *leaf, void *ret)
+{
+    double element = leaf->word;
+    enum error err = leaf->is_word ? ERR_OK : decimal_float64(&leaf->decimal, &element);
+    if (err == ERR_OK)
+        memcpy(ret, &element, sizeof element);
+    return err;
+}
+
+enum error leaf_store(const struct leaf *leaf, enum dtype dtype, void *ret)
+{
+    switch (dtype) {
+    case DTYPE_FLOAT32:
+        return float32_store(leaf, ret);
+    case DTYPE_FLOAT64:
+    case DTYPE_UNKNOWN:
+        return float64_store(leaf, ret);
+    }
+    return ERR_DTYPE;
+}

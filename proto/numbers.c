@@ -1,0 +1,605 @@
+/* numbers.c - the streaming reader of one array of numbers (see numbers.h).
+ *
+ * A piece is read up to its last byte that no number or word contains: before it every leaf is
+ * whole, and the byte that ends it stops every loop, so that the hot path checks no bound for each
+ * byte. What follows is the one leaf that the boundary may have cut; it waits in `carry`.
+ *
+ * run_of() is the hot path: leaves and commas at one depth, straight into the buffer. It finds the
+ * commas of 64 bytes first, so that one number's length never delays the next. Whatever else comes,
+ * a bracket, the last leaf of a row, a mistake, is left where it is for step(), which reads one thing
+ * and knows how to complain. So a problem is found at the same byte however the text was cut.
+ */
+#include "proto/numbers.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "proto/brief.h"
+#include "proto/leaf.h"
+#include "proto/pointer.h"
+
+enum {
+    GROW_BYTES = 4096,                    /* the least that the buffer grows by */
+    CARRY_BYTES = LIMIT_NUMBER_BYTES + 1, /* one more than fits tells that a leaf is too long */
+    CARRY_ROOM = CARRY_BYTES + 1 + 8,     /* and its terminator, and a load of eight bytes */
+    BLOCK_BYTES = 64,                     /* searched for commas at a time */
+    BLOCK_VALUES = 33, /* that a block may complete: each takes two bytes, the first one less */
+    BLOCK_SLACK = BRIEF_READS, /* readable after a block */
+    CONVERT_COUNT = 256,       /* elements converted at a time */
+};
+
+enum expect {
+    EXPECT_OPEN,  /* the array's '[' */
+    EXPECT_FIRST, /* a value, or ']' for an empty row */
+    EXPECT_VALUE, /* after a comma */
+    EXPECT_COMMA, /* after a value: ',' or ']' */
+    EXPECT_DONE   /* the array is closed */
+};
+
+/* Decimals whose stored float64 does not settle their rounding to a narrower type. One takes eight
+ * bytes and belongs to an element of eight, so the list is never longer than the array. */
+struct unsettled {
+    uint64_t *entry; /* index * 2, plus 1 when the decimal lies above the float64 in magnitude */
+    size_t count, capacity;
+};
+
+struct numbers {
+    struct buffer *buffer; /* borrowed */
+    enum dtype dtype;      /* as asked for; DTYPE_UNKNOWN stores float64 */
+    size_t element_size;
+    size_t max_bytes;
+    size_t start;   /* offset of element 0 in the buffer */
+    uint64_t taken; /* bytes of the array fed in earlier pieces */
+    enum expect expect;
+    int depth;                  /* arrays open now */
+    int rank;                   /* -1 until the first number or the first empty row settles it */
+    uint64_t count[LIMIT_RANK]; /* [depth - 1] values so far in each open array */
+    uint64_t dim[LIMIT_RANK];   /* lengths of the rows closed so far, where has_dim */
+    bool has_dim[LIMIT_RANK];
+    struct unsettled unsettled;
+    uint64_t carry_offset; /* of carry[0] in the array */
+    size_t carry_size;     /* 0: no leaf was cut */
+    char carry[CARRY_ROOM];
+};
+
+/* Text that is being read: a piece, or the carried leaf with its terminator. */
+struct piece {
+    const char *data, *end; /* all of it may be read */
+    uint64_t offset;        /* of data[0] in the array */
+};
+
+static bool is_at_value(const struct numbers *n)
+{
+    return n->expect == EXPECT_FIRST || n->expect == EXPECT_VALUE;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static const char *blank_skip(const char *p, const char *end)
+{
+    while (p < end && is_blank(*p))
+        p++;
+    return p;
+}
+
+/* Where the problem is: the byte, and the path of the value that is being read, or of the open array
+ * that `levels` leads to. */
+static enum error problem_locate(const struct numbers *n, const struct piece *piece, const char *at,
+                                 int levels, struct problem *problem)
+{
+    problem->offset = (int64_t)(piece->offset + (uint64_t)(at - piece->data));
+    for (int level = levels - 1; level >= 0; level--) {
+        char step[24];
+        (void)snprintf(step, sizeof step, "/%" PRIu64, n->count[level]);
+        pointer_prefix(problem, step);
+    }
+    return problem->error;
+}
+
+static const char *byte_print(char c, char text[static 16])
+{
+    if (c > ' ' && c < 0x7f)
+        (void)snprintf(text, 16, c == '\'' ? "\"%c\"" : "'%c'", c);
+    else
+        (void)snprintf(text, 16, "byte 0x%02x", (unsigned char)c);
+    return text;
+}
+
+static enum error syntax_fail(const struct numbers *n, const struct piece *piece, const char *at,
+                              const char *expected, struct problem *problem)
+{
+    char got[16];
+    problem_set(problem, ERR_SYNTAX, "expected %s, got %s", expected, byte_print(*at, got));
+    /* After a value it is the row that has a mistake, not a value. */
+    return problem_locate(n, piece, at, is_at_value(n) ? n->depth : n->depth - 1, problem);
+}
+
+static enum error unsettled_append(struct unsettled *list, uint64_t index, int side)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+        uint64_t *entry = realloc(list->entry, capacity * sizeof *entry);
+        if (entry == NULL)
+            return ERR_NOMEM;
+        list->entry = entry;
+        list->capacity = capacity;
+    }
+    list->entry[list->count++] = index * 2 + (side > 0);
+    return ERR_OK;
+}
+
+/* Remembers on which side of its float64, stored at element, the decimal lies when that may matter. */
+static enum error side_remember(struct numbers *n, const struct decimal *decimal,
+                                const char *element)
+{
+    double value;
+    memcpy(&value, element, sizeof value);
+    if (!float64_may_be_midpoint(value))
+        return ERR_OK;
+    int side = decimal_side(decimal, value);
+    if (side == 0)
+        return ERR_OK;
+    const char *first = (const char *)n->buffer->block.data + n->start;
+    return unsettled_append(&n->unsettled, (uint64_t)(element - first) / sizeof value, side);
+}
+
+/* Bytes for elements: up to the block's end, or where max_bytes ends. */
+static size_t room_left(const struct numbers *n)
+{
+    size_t size = n->buffer->block.size, used = n->buffer->used;
+    size_t end = size < n->max_bytes ? size : n->max_bytes;
+    return used < end ? end - used : 0; /* aligning may have passed max_bytes */
+}
+
+static enum error room_make(struct numbers *n, struct problem *problem)
+{
+    size_t used = n->buffer->used;
+    if (room_left(n) >= n->element_size)
+        return ERR_OK;
+    if (used > n->max_bytes || n->max_bytes - used < n->element_size) {
+        problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", n->max_bytes);
+        problem->limit = n->max_bytes;
+        return problem->error;
+    }
+    size_t size = n->max_bytes - used < GROW_BYTES ? n->max_bytes : used + GROW_BYTES;
+    enum error err = buffer_reserve(n->buffer, size);
+    return err == ERR_OK ? err : problem_set(problem, err, "no memory for the operands");
+}
+
+static enum error element_store(struct numbers *n, const struct leaf *leaf, char *out)
+{
+    enum error err = leaf_store(leaf, n->dtype, out);
+    if (err == ERR_OK && n->dtype == DTYPE_UNKNOWN && !leaf->is_word)
+        err = side_remember(n, &leaf->decimal, out);
+    return err;
+}
+
+/* Bit i tells that p[i] is a comma. */
+static inline uint64_t commas64(const char *p)
+{
+    uint64_t commas = 0;
+#ifdef __SSE2__
+    for (int i = 0; i < 64; i += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
+        __m128i marks = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(','));
+        commas |= (uint64_t)(unsigned)_mm_movemask_epi8(marks) << i;
+    }
+#else
+    for (int i = 0; i < 64; i += 8) {
+        uint64_t bytes;
+        memcpy(&bytes, p + i, sizeof bytes);
+        bytes ^= BYTES8(',');
+        uint64_t marks = ~(((bytes & BYTES8(0x7f)) + BYTES8(0x7f)) | bytes) & BYTES8(0x80);
+        /* The product gathers bit 7 of byte j at bit 56 + j. */
+        commas |= ((marks >> 7) * 0x0102040810204080u >> 56) << i;
+    }
+#endif
+    return commas;
+}
+
+/* Stores [p, comma) when it is one of the commonest numbers, settled by its float64; else false. */
+static inline __attribute__((always_inline)) bool brief_store(const char *p, const char *comma,
+                                                              enum dtype dtype, char *out)
+{
+    double value;
+    if (__builtin_expect(!brief_float64(p, comma, &value), 0))
+        return false;
+    bool is_unsettled = float64_may_be_midpoint(value);
+    float narrow = (float)value; /* in range: at most 16 digits */
+    if (dtype == DTYPE_FLOAT32)
+        memcpy(out, &narrow, sizeof narrow);
+    else
+        memcpy(out, &value, sizeof value);
+    if (!is_unsettled || dtype == DTYPE_FLOAT64)
+        return true;
+    /* What float32 holds is no midpoint of it (nothing here is subnormal). An integer is the decimal
+     * itself: another decimal of digits up to 2^53 is more than half a unit away from it. */
+    return dtype == DTYPE_FLOAT32 ? (double)narrow == value : (double)(int64_t)value == value;
+}
+
+/* Stores [p, comma) when it is one leaf that the type can hold; else false. */
+static __attribute__((noinline)) bool long_store(struct numbers *n, const char *p,
+                                                 const char *comma, const char *end, char *out)
+{
+    struct leaf leaf;
+    return leaf_read(p, end, &leaf) == ERR_OK && leaf.stop == comma &&
+           element_store(n, &leaf, out) == ERR_OK;
+}
+
+/* Does [p, end) hold a block, and the buffer a block's elements? */
+static bool run_is_possible(const struct numbers *n, const char *p, const char *end)
+{
+    return is_at_value(n) && n->depth == n->rank && end - p >= BLOCK_BYTES + BLOCK_SLACK &&
+           room_left(n) >= BLOCK_VALUES * n->element_size;
+}
+
+/* Reads leaves, each followed by its comma, from p on, block by block. Returns the place of the
+ * first value that it left: it may be a leaf all the same, at the end of a row or of the piece. One
+ * copy a type: dtype is a constant in each. */
+static inline __attribute__((always_inline)) const char *run_of(struct numbers *n, const char *p,
+                                                                const char *end, enum dtype dtype)
+{
+    const size_t size = dtype == DTYPE_FLOAT32 ? sizeof(float) : sizeof(double);
+    assert(n->element_size == size && run_is_possible(n, p, end));
+    char *begin = (char *)n->buffer->block.data + n->buffer->used, *out = begin;
+    const char *last = begin + room_left(n) - BLOCK_VALUES * size;
+    const char *from = p;
+    bool is_leaf = true;
+    for (const char *block = p; is_leaf && end - block >= BLOCK_BYTES + BLOCK_SLACK && out <= last;
+         block += BLOCK_BYTES) {
+        for (uint64_t commas = commas64(block); commas != 0; commas &= commas - 1) {
+            const char *comma = block + __builtin_ctzll(commas);
+            if (__builtin_expect(!brief_store(p, comma, dtype, out), 0)) {
+                is_leaf = long_store(n, p, comma, end, out);
+                if (!is_leaf)
+                    break;
+            }
+            out += size;
+            p = comma + 1;
+            if (is_blank(*p))
+                p = blank_skip(p, end);
+        }
+    }
+    if (p != from)
+        n->expect = EXPECT_VALUE;
+    n->count[n->depth - 1] += (uint64_t)(out - begin) / size;
+    n->buffer->used += (size_t)(out - begin);
+    return p;
+}
+
+static const char *run_read(struct numbers *n, const char *p, const char *end)
+{
+    switch (n->dtype) {
+    case DTYPE_FLOAT32:
+        return run_of(n, p, end, DTYPE_FLOAT32);
+    case DTYPE_FLOAT64:
+        return run_of(n, p, end, DTYPE_FLOAT64);
+    case DTYPE_UNKNOWN:
+        return run_of(n, p, end, DTYPE_UNKNOWN);
+    }
+    return p;
+}
+
+static enum error range_fail(enum dtype dtype, struct problem *problem)
+{
+    return problem_set(problem, ERR_VALUE, "the number is beyond the range of %s",
+                       dtype_name(dtype));
+}
+
+/* Makes the leaf the next element, if the shape allows one here. */
+static enum error value_append(struct numbers *n, const struct leaf *leaf, struct problem *problem)
+{
+    if (n->rank < 0)
+        n->rank = n->depth;
+    if (n->depth != n->rank)
+        return problem_set(problem, ERR_SHAPE,
+                           "expected a row, because others at this depth are rows");
+    enum error err = room_make(n, problem);
+    if (err != ERR_OK)
+        return err;
+    err = element_store(n, leaf, (char *)n->buffer->block.data + n->buffer->used);
+    if (err == ERR_VALUE)
+        return range_fail(n->dtype == DTYPE_UNKNOWN ? DTYPE_FLOAT64 : n->dtype, problem);
+    if (err != ERR_OK)
+        return problem_set(problem, err, "no memory for the operands");
+    n->buffer->used += n->element_size;
+    n->count[n->depth - 1]++;
+    n->expect = EXPECT_COMMA;
+    return ERR_OK;
+}
+
+/* Reads the leaf at *p and moves *p behind it. */
+static enum error value_read(struct numbers *n, const struct piece *piece, const char **p,
+                             struct problem *problem)
+{
+    struct leaf leaf;
+    enum error err = leaf_read(*p, piece->end, &leaf);
+    if (err == ERR_SYNTAX)
+        return syntax_fail(n, piece, leaf.stop, leaf.what, problem);
+    if (err == ERR_VALUE)
+        problem_set(problem, err, "expected a number, got %s", leaf.what);
+    else
+        err = value_append(n, &leaf, problem);
+    if (err != ERR_OK)
+        return problem_locate(n, piece, *p, n->depth, problem);
+    *p = leaf.stop;
+    return ERR_OK;
+}
+
+static enum error row_open(struct numbers *n, const struct piece *piece, const char *p,
+                           struct problem *problem)
+{
+    if (n->depth == n->rank) {
+        problem_set(problem, ERR_SHAPE, "expected a number, because others at this depth are");
+        return problem_locate(n, piece, p, n->depth, problem);
+    }
+    if (n->depth == LIMIT_RANK) {
+        problem_set(problem, ERR_VALUE, "more than %d dimensions", LIMIT_RANK);
+        return problem_locate(n, piece, p, n->depth, problem);
+    }
+    n->count[n->depth++] = 0;
+    n->expect = EXPECT_FIRST;
+    return ERR_OK;
+}
+
+static enum error row_close(struct numbers *n, const struct piece *piece, const char *p,
+                            struct problem *problem)
+{
+    int level = n->depth - 1;
+    if (n->rank < 0)
+        n->rank = n->depth; /* the first row that closes is empty */
+    if (!n->has_dim[level]) {
+        n->has_dim[level] = true;
+        n->dim[level] = n->count[level];
+    }
+    if (n->count[level] != n->dim[level]) {
+        problem_set(problem, ERR_SHAPE,
+                    "a row has %" PRIu64 " values, the first one at this depth %" PRIu64,
+                    n->count[level], n->dim[level]);
+        return problem_locate(n, piece, p, level, problem);
+    }
+    n->depth--;
+    n->expect = n->depth == 0 ? EXPECT_DONE : EXPECT_COMMA;
+    if (n->depth > 0)
+        n->count[n->depth - 1]++;
+    return ERR_OK;
+}
+
+/* Reads the one thing at *p, which is not blank: a bracket, a comma, a leaf or a mistake. */
+static enum error step(struct numbers *n, const struct piece *piece, const char **p,
+                       struct problem *problem)
+{
+    char c = **p;
+    bool is_value = n->expect == EXPECT_FIRST || n->expect == EXPECT_VALUE;
+    if (c == '[' && (is_value || n->expect == EXPECT_OPEN))
+        return row_open(n, piece, (*p)++, problem);
+    if (c == ']' && (n->expect == EXPECT_FIRST || n->expect == EXPECT_COMMA))
+        return row_close(n, piece, (*p)++, problem);
+    if (c == ',' && n->expect == EXPECT_COMMA) {
+        n->expect = EXPECT_VALUE;
+        (*p)++;
+        return ERR_OK;
+    }
+    if (is_value)
+        return value_read(n, piece, p, problem);
+    return syntax_fail(n, piece, *p, n->expect == EXPECT_OPEN ? "'['" : "',' or ']'", problem);
+}
+
+/* One past the last byte of [p, end) that no leaf contains; p when there is none. */
+static const char *safe_end(const char *p, const char *end)
+{
+    while (end > p && is_leaf_byte(end[-1]))
+        end--;
+    return end;
+}
+
+/* Takes bytes into the carry until the leaf is whole or longer than any may be, and reads it then.
+ * Returns how many bytes of [p, end) belong to it in *ret_taken. */
+static enum error carry_read(struct numbers *n, const char *p, const char *end, size_t *ret_taken,
+                             struct problem *problem)
+{
+    const char *from = p;
+    while (p < end && n->carry_size < CARRY_BYTES && is_leaf_byte(*p))
+        n->carry[n->carry_size++] = *p++;
+    *ret_taken = (size_t)(p - from);
+    bool is_full = n->carry_size == CARRY_BYTES;
+    if (p == end && !is_full)
+        return ERR_OK;
+    /* Too long a leaf ends here as well: whatever follows, its first bytes decide. */
+    char *stop = n->carry + n->carry_size;
+    memset(stop, 0, 1 + 8);
+    *stop = is_full ? ' ' : *p;
+    struct piece piece = {n->carry, stop + 1 + 8, n->carry_offset};
+    const char *leaf = n->carry;
+    n->carry_size = 0;
+    enum error err = value_read(n, &piece, &leaf, problem);
+    if (err == ERR_OK && leaf != stop)
+        err = syntax_fail(n, &piece, leaf, "',' or ']'", problem);
+    return err;
+}
+
+/* Reads [p, piece->end) up to the array's end or a leaf that may go on in the next piece, which it
+ * puts into the carry. */
+static enum error piece_read(struct numbers *n, const struct piece *piece, const char **p,
+                             struct problem *problem)
+{
+    const char *safe = safe_end(*p, piece->end);
+    enum error err = ERR_OK;
+    while (err == ERR_OK && n->expect != EXPECT_DONE) {
+        *p = blank_skip(*p, piece->end);
+        if (*p == piece->end)
+            break;
+        const char *from = *p;
+        if (run_is_possible(n, from, piece->end))
+            *p = run_read(n, from, piece->end);
+        if (*p != from)
+            continue;
+        if (*p >= safe && is_at_value(n)) {
+            size_t taken;
+            n->carry_offset = piece->offset + (uint64_t)(*p - piece->data);
+            err = carry_read(n, *p, piece->end, &taken, problem);
+            *p += taken;
+        } else {
+            err = step(n, piece, p, problem);
+        }
+    }
+    return err;
+}
+
+enum error numbers_create(struct numbers **ret, struct buffer *buffer, enum dtype dtype,
+                          size_t max_bytes)
+{
+    struct numbers *n = calloc(1, sizeof *n);
+    if (n == NULL)
+        return ERR_NOMEM;
+    n->buffer = buffer;
+    n->dtype = dtype;
+    n->element_size = dtype_size(dtype == DTYPE_UNKNOWN ? DTYPE_FLOAT64 : dtype);
+    n->max_bytes = max_bytes;
+    n->expect = EXPECT_OPEN;
+    n->rank = -1;
+    enum error err = buffer_align(buffer, &n->start);
+    if (err != ERR_OK) {
+        numbers_destroy(n);
+        return err;
+    }
+    *ret = n;
+    return ERR_OK;
+}
+
+void numbers_destroy(struct numbers *numbers)
+{
+    if (numbers == NULL)
+        return;
+    free(numbers->unsettled.entry);
+    free(numbers);
+}
+
+enum error numbers_feed(struct numbers *numbers, const char *data, size_t size, size_t *ret_used,
+                        bool *ret_done, struct problem *problem)
+{
+    assert(numbers->expect != EXPECT_DONE);
+    struct piece piece = {data, data + size, numbers->taken};
+    const char *p = data;
+    enum error err = ERR_OK;
+    if (numbers->carry_size > 0) {
+        size_t taken;
+        err = carry_read(numbers, p, piece.end, &taken, problem);
+        p += taken;
+    }
+    if (err == ERR_OK)
+        err = piece_read(numbers, &piece, &p, problem);
+    if (err != ERR_OK)
+        return err;
+    numbers->taken += (uint64_t)(p - data);
+    *ret_used = (size_t)(p - data);
+    *ret_done = numbers->expect == EXPECT_DONE;
+    return ERR_OK;
+}
+
+struct tensor numbers_tensor(const struct numbers *numbers)
+{
+    assert(numbers->expect == EXPECT_DONE);
+    struct tensor tensor = {.dtype = numbers->dtype, .offset = numbers->start};
+    if (tensor.dtype == DTYPE_UNKNOWN)
+        tensor.dtype = DTYPE_FLOAT64;
+    tensor.shape.rank = numbers->rank;
+    memcpy(tensor.shape.dim, numbers->dim, sizeof numbers->dim);
+    return tensor;
+}
+
+/* Rounds count float64s at elements to float32 in place: each float32 lies before the float64s that
+ * are still to be read. Returns the index of the first that is beyond the range, or count. */
+static uint64_t narrow_float32(char *elements, uint64_t count)
+{
+    double wide[CONVERT_COUNT];
+    float narrow[CONVERT_COUNT];
+    for (uint64_t done = 0; done < count;) {
+        uint64_t left = count - done;
+        size_t step_count = left < CONVERT_COUNT ? (size_t)left : CONVERT_COUNT;
+        memcpy(wide, elements + done * sizeof(double), step_count * sizeof(double));
+        bool is_beyond = false;
+        for (size_t i = 0; i < step_count; i++) {
+            narrow[i] = (float)wide[i];
+            is_beyond |= isinf(narrow[i]) && !isinf(wide[i]);
+        }
+        for (size_t i = 0; is_beyond && i < step_count; i++)
+            if (isinf(narrow[i]) && !isinf(wide[i]))
+                return done + i;
+        memcpy(elements + done * sizeof(float), narrow, step_count * sizeof(float));
+        done += step_count;
+    }
+    return count;
+}
+
+/* Moves every float64 that does not settle a second rounding to its decimal's side. */
+static void unsettled_nudge(const struct unsettled *list, char *elements)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        char *element = elements + list->entry[i] / 2 * sizeof(double);
+        double value;
+        memcpy(&value, element, sizeof value);
+        value = decimal_nudge(value, list->entry[i] % 2 != 0 ? 1 : -1);
+        memcpy(element, &value, sizeof value);
+    }
+}
+
+/* The JSON pointer of element index, as the finished array nests. */
+static enum error element_locate(const struct numbers *n, uint64_t index, struct problem *problem)
+{
+    for (int level = n->rank - 1; level >= 0; level--) {
+        char step_text[24];
+        (void)snprintf(step_text, sizeof step_text, "/%" PRIu64, index % n->dim[level]);
+        pointer_prefix(problem, step_text);
+        index /= n->dim[level];
+    }
+    return problem->error;
+}
+
+enum error numbers_convert(struct numbers *numbers, enum dtype dtype, struct problem *problem)
+{
+    assert(numbers->expect == EXPECT_DONE && dtype != DTYPE_UNKNOWN);
+    if (numbers->dtype == dtype)
+        return ERR_OK;
+    assert(numbers->dtype == DTYPE_UNKNOWN);
+    numbers->dtype = dtype;
+    numbers->element_size = dtype_size(dtype);
+    if (dtype == DTYPE_FLOAT64)
+        return ERR_OK;
+    uint64_t count = 1;
+    for (int level = 0; level < numbers->rank; level++)
+        count *= numbers->dim[level];
+    if (count == 0)
+        return ERR_OK; /* the buffer may have no block yet */
+    char *elements = (char *)numbers->buffer->block.data + numbers->start;
+    unsettled_nudge(&numbers->unsettled, elements);
+    uint64_t beyond = narrow_float32(elements, count);
+    if (beyond == count)
+        return ERR_OK;
+    range_fail(dtype, problem);
+    return element_locate(numbers, beyond, problem);
+}
+
+enum error numbers_parse(const char *text, size_t size, enum dtype dtype, void *ret_element)
+{
+    if (size > LIMIT_NUMBER_BYTES)
+        return ERR_VALUE;
+    char copy[CARRY_ROOM]; /* with the terminator that the reader needs */
+    memcpy(copy, text, size);
+    memset(copy + size, 0, 1 + 8);
+    struct leaf leaf;
+    enum error err = leaf_read(copy, copy + size + 1 + 8, &leaf);
+    if (err == ERR_OK && leaf.stop != copy + size)
+        err = ERR_SYNTAX;
+    return err == ERR_OK ? leaf_store(&leaf, dtype, ret_element) : err;
+}

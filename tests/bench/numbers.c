@@ -1,0 +1,205 @@
+/* numbers.c - how fast arrays of numbers are read and numbers are written, on one core.
+ *
+ *     bench_numbers [MiB of text]
+ *
+ * Text of each kind is fed in pieces of 32 KiB, as the network brings it, into a buffer that is
+ * already there, so that page faults are not what is measured. MB/s is of text, median of 7.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/numbers.h"
+#include "proto/shortest.h"
+
+enum { PIECE_BYTES = 32 * 1024, ROUNDS = 7, SHORTEST_COUNT = 1 << 20 };
+
+static uint64_t random_state = 1;
+
+/* splitmix64 (Vigna): the same text every time. */
+static uint64_t random_next(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static double random_unit(void)
+{
+    return (double)(random_next() >> 11) * 0x1p-53;
+}
+
+static double random_bits64(void)
+{
+    uint64_t bits = random_next() & 0xbfffffffffffffffu; /* finite, up to 2 in magnitude */
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static double random_bits32(void)
+{
+    uint32_t bits = (uint32_t)random_next() & 0xbfffffffu;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+static int write_short(char *text)
+{
+    return sprintf(text, "0.%04u,", (unsigned)(random_next() % 10000));
+}
+
+static int write_mixed(char *text)
+{
+    int digits = 1 + (int)(random_next() % 6);
+    return sprintf(text, "%.*f, ", digits, (random_unit() - 0.5) * 2000);
+}
+
+static int write_integers(char *text)
+{
+    return sprintf(text, "%u,", (unsigned)(random_next() >> 44 >> random_next() % 20));
+}
+
+static int write_9_digits(char *text)
+{
+    return sprintf(text, "%.9g,", random_unit());
+}
+
+static int write_17_digits(char *text)
+{
+    return sprintf(text, "%.17g,", random_unit());
+}
+
+static int write_bits32(char *text)
+{
+    return sprintf(text, "%.9g,", random_bits32());
+}
+
+static int write_bits64(char *text)
+{
+    return sprintf(text, "%.17g,", random_bits64());
+}
+
+static const struct kind {
+    const char *name;
+    int (*write)(char *text);
+} kinds[] = {
+    {"0.1234", write_short},
+    {"mixed, 1 to 6 decimals", write_mixed},
+    {"integers", write_integers},
+    {"%.9g in (0,1)", write_9_digits},
+    {"%.17g in (0,1)", write_17_digits},
+    {"%.9g of any float32", write_bits32},
+    {"%.17g of any float64", write_bits64},
+};
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static size_t text_write(const struct kind *kind, char *text, size_t size)
+{
+    size_t used = 0;
+    text[used++] = '[';
+    while (used + 64 < size)
+        used += (size_t)kind->write(text + used);
+    while (text[used - 1] != ',')
+        used--;
+    text[used - 1] = ']';
+    return used;
+}
+
+static void read_once(struct buffer *buffer, enum dtype dtype, const char *text, size_t size)
+{
+    struct numbers *numbers = NULL;
+    struct problem problem;
+    buffer->used = 0;
+    enum error err = numbers_create(&numbers, buffer, dtype, SIZE_MAX);
+    bool is_done = false;
+    for (size_t at = 0; err == ERR_OK && !is_done;) {
+        size_t piece = size - at < PIECE_BYTES ? size - at : PIECE_BYTES, used;
+        err = numbers_feed(numbers, text + at, piece, &used, &is_done, &problem);
+        at += piece;
+    }
+    numbers_destroy(numbers);
+    if (err != ERR_OK) {
+        fprintf(stderr, "%s\n", problem.detail);
+        exit(1);
+    }
+}
+
+static int double_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, double_compare);
+    return values[count / 2];
+}
+
+static double read_rate(struct buffer *buffer, enum dtype dtype, const char *text, size_t size)
+{
+    double rate[ROUNDS];
+    read_once(buffer, dtype, text, size);
+    for (int i = 0; i < ROUNDS; i++) {
+        double begin = now_s();
+        read_once(buffer, dtype, text, size);
+        rate[i] = (double)size / (now_s() - begin) * 1e-6;
+    }
+    return median(rate, ROUNDS);
+}
+
+/* Millions of numbers a second; the sum of lengths keeps the calls. */
+static double write_rate(double (*next)(void), bool is_float32)
+{
+    static double values[SHORTEST_COUNT];
+    for (size_t i = 0; i < SHORTEST_COUNT; i++)
+        values[i] = next();
+    double rate[ROUNDS];
+    size_t bytes = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        double begin = now_s();
+        char text[SHORTEST_BYTES];
+        for (size_t i = 0; i < SHORTEST_COUNT; i++)
+            bytes += is_float32 ? shortest_float32((float)values[i], text)
+                                : shortest_float64(values[i], text);
+        rate[round] = SHORTEST_COUNT / (now_s() - begin) * 1e-6;
+    }
+    return bytes == 0 ? 0 : median(rate, ROUNDS);
+}
+
+int main(int argc, char **argv)
+{
+    size_t size = (argc > 1 ? strtoul(argv[1], NULL, 10) : 8) << 20;
+    char *text = size == 0 ? NULL : malloc(size);
+    if (text == NULL) {
+        fprintf(stderr, "usage: bench_numbers [MiB of text]\n");
+        return 1;
+    }
+    struct buffer buffer;
+    buffer_init(&buffer, &buffer_heap);
+    printf("%-24s %10s %10s %10s   MB/s of text\n", "read", "float32", "float64", "unknown");
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t used = text_write(&kinds[i], text, size);
+        printf("%-24s %10.0f %10.0f %10.0f\n", kinds[i].name,
+               read_rate(&buffer, DTYPE_FLOAT32, text, used),
+               read_rate(&buffer, DTYPE_FLOAT64, text, used),
+               read_rate(&buffer, DTYPE_UNKNOWN, text, used));
+    }
+    buffer_fini(&buffer);
+    free(text);
+    printf("%-24s %10s   million a second\n", "write, shortest", "");
+    printf("%-24s %10.1f\n", "float64 in (0,1)", write_rate(random_unit, false));
+    printf("%-24s %10.1f\n", "any float64", write_rate(random_bits64, false));
+    printf("%-24s %10.1f\n", "any float32", write_rate(random_bits32, true));
+    return 0;
+}

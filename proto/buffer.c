@@ -25,7 +25,7 @@ static enum error heap_acquire(void *context, size_t size, struct block *ret)
 {
     (void)context;
     size_t aligned = size_align(size == 0 ? 1 : size);
-    void *data = aligned == SIZE_MAX ? NULL : aligned_alloc(LIMIT_OPERAND_ALIGN, aligned);
+    void *data = aligned > PTRDIFF_MAX ? NULL : aligned_alloc(LIMIT_OPERAND_ALIGN, aligned);
     if (data == NULL)
         return ERR_NOMEM;
     *ret = (struct block){data, aligned};

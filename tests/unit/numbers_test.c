@@ -1,0 +1,599 @@
+/* numbers_test.c - arrays of numbers read alike at every split, and mistakes are found at their byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/decimal.h"
+#include "proto/numbers.h"
+
+enum { MAX_BYTES = 1 << 20, SUMMARY_BYTES = 16384, TRAP_COUNT = 20000 };
+
+static uint64_t random_state = 3;
+
+/* splitmix64 (Vigna) */
+static uint64_t random_next(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* One array being read, and all that came of it. */
+struct reading {
+    struct buffer buffer;
+    struct numbers *numbers;
+    size_t max_bytes;
+    size_t used; /* bytes that were taken */
+    bool is_done;
+    enum error error;
+    struct problem problem;
+};
+
+static void reading_begin(struct reading *reading, enum dtype dtype, size_t max_bytes)
+{
+    memset(reading, 0, sizeof *reading);
+    buffer_init(&reading->buffer, &buffer_heap);
+    problem_clear(&reading->problem);
+    reading->error = numbers_create(&reading->numbers, &reading->buffer, dtype, max_bytes);
+    assert_int_equal(reading->error, ERR_OK);
+}
+
+static void reading_end(struct reading *reading)
+{
+    numbers_destroy(reading->numbers);
+    buffer_fini(&reading->buffer);
+}
+
+/* Feeds a copy of exact size, so that a sanitizer sees any read beyond the piece. */
+static void reading_feed(struct reading *reading, const char *text, size_t size)
+{
+    if (reading->error != ERR_OK || reading->is_done || size == 0)
+        return;
+    char *copy = malloc(size);
+    assert_non_null(copy);
+    memcpy(copy, text, size);
+    size_t used = SIZE_MAX;
+    bool is_done = false;
+    reading->error = numbers_feed(reading->numbers, copy, size, &used, &is_done, &reading->problem);
+    free(copy);
+    if (reading->error != ERR_OK) {
+        assert_int_equal(used, SIZE_MAX);
+        assert_int_equal(reading->problem.error, reading->error);
+        return;
+    }
+    assert_true(used <= size && (is_done || used == size));
+    reading->used += used;
+    reading->is_done = is_done;
+}
+
+/* Everything that a reading says, as text that two readings can be compared by. */
+static void reading_summarize(const struct reading *reading, char summary[static SUMMARY_BYTES])
+{
+    char *p = summary, *end = summary + SUMMARY_BYTES;
+    if (reading->error != ERR_OK) {
+        snprintf(p, SUMMARY_BYTES, "%s at %lld, '%s': %s", error_name(reading->error),
+                 (long long)reading->problem.offset, reading->problem.pointer,
+                 reading->problem.detail);
+        return;
+    }
+    if (!reading->is_done) {
+        snprintf(p, SUMMARY_BYTES, "open");
+        return;
+    }
+    struct tensor tensor = numbers_tensor(reading->numbers);
+    char shape[128];
+    uint64_t count;
+    assert_int_equal(shape_count(&tensor.shape, &count), ERR_OK);
+    p += snprintf(p, SUMMARY_BYTES, "%s %s used %zu:", dtype_name(tensor.dtype),
+                  shape_print(&tensor.shape, shape, sizeof shape), reading->used);
+    const unsigned char *data = reading->buffer.block.data;
+    for (size_t i = 0; i < count * dtype_size(tensor.dtype) && end - p > 4; i++)
+        p += snprintf(p, (size_t)(end - p), "%s%02x", i % dtype_size(tensor.dtype) ? "" : " ",
+                      data[tensor.offset + i]);
+}
+
+static void read_in_three(enum dtype dtype, const char *text, size_t size, size_t first,
+                          size_t second, char summary[static SUMMARY_BYTES])
+{
+    struct reading reading;
+    reading_begin(&reading, dtype, MAX_BYTES);
+    reading_feed(&reading, text, first);
+    reading_feed(&reading, text + first, second - first);
+    reading_feed(&reading, text + second, size - second);
+    reading_summarize(&reading, summary);
+    reading_end(&reading);
+}
+
+static void read_in_steps(enum dtype dtype, const char *text, size_t size, size_t step,
+                          char summary[static SUMMARY_BYTES])
+{
+    struct reading reading;
+    reading_begin(&reading, dtype, MAX_BYTES);
+    for (size_t at = 0; at < size; at += step)
+        reading_feed(&reading, text + at, size - at < step ? size - at : step);
+    reading_summarize(&reading, summary);
+    reading_end(&reading);
+}
+
+static const struct {
+    const char *text;
+    const char *summary;
+} arrays[] = {
+    {"[]", "float32 (0,) used 2:"},
+    {"[1]", "float32 (1,) used 3: 0000803f"},
+    {"[1]  ,", "float32 (1,) used 3: 0000803f"},
+    {"[ 1\t,\n-2\r, 0.5 ]", "float32 (3,) used 16: 0000803f 000000c0 0000003f"},
+    {"[1 ,2 , 3]", "float32 (3,) used 10: 0000803f 00000040 00004040"},
+    {"[-0,0,-0.0,0e5,-0E-5]", "float32 (5,) used 21: 00000080 00000000 00000080 00000000 00000080"},
+    {"[NaN,Infinity,-Infinity]", "float32 (3,) used 24: 0000c07f 0000807f 000080ff"},
+    {"[\"NaN\",\"Infinity\",\"-Infinity\"]", "float32 (3,) used 30: 0000c07f 0000807f 000080ff"},
+    {"[1e2,1E+2,1.0e-0,100E-2]", "float32 (4,) used 24: 0000c842 0000c842 0000803f 0000803f"},
+    {"[[1,2],[3,4]]", "float32 (2,2) used 13: 0000803f 00000040 00004040 00008040"},
+    {"[[[1],[2]],[[3],[4]]]", "float32 (2,2,1) used 21: 0000803f 00000040 00004040 00008040"},
+    {"[ [ 1 ] , [ 2 ] ]", "float32 (2,1) used 17: 0000803f 00000040"},
+    {"[[]]", "float32 (1,0) used 4:"},
+    {"[[],[]]", "float32 (2,0) used 7:"},
+    {"[[[],[]],[[],[]]]", "float32 (2,2,0) used 17:"},
+    {"[[[[[[[[1]]]]]]]]", "float32 (1,1,1,1,1,1,1,1) used 17: 0000803f"},
+    {"[[[[[[[[[1]]]]]]]]]", "bad-value at 8, '/0/0/0/0/0/0/0/0': more than 8 dimensions"},
+    {"[[],[1]]", "length-mismatch at 6, '/1': a row has 1 values, the first one at this depth 0"},
+    {"[[1],[]]", "length-mismatch at 6, '/1': a row has 0 values, the first one at this depth 1"},
+    {"[[1,2],[3]]",
+     "length-mismatch at 9, '/1': a row has 1 values, the first one at this depth 2"},
+    {"[[1],[2,3]]",
+     "length-mismatch at 9, '/1': a row has 2 values, the first one at this depth 1"},
+    {"[[[1],[2]],[[3]]]",
+     "length-mismatch at 15, '/1': a row has 1 values, the first one at this depth 2"},
+    {"[[[]],[]]", "length-mismatch at 7, '/1': a row has 0 values, the first one at this depth 1"},
+    {"[1,[2]]", "length-mismatch at 3, '/1': expected a number, because others at this depth are"},
+    {"[[1],2]",
+     "length-mismatch at 5, '/1': expected a row, because others at this depth are rows"},
+    {"[[],[[]]]",
+     "length-mismatch at 5, '/1/0': expected a number, because others at this depth are"},
+    {"[[],1]", "length-mismatch at 4, '/1': expected a row, because others at this depth are rows"},
+    {"[1,]", "bad-syntax at 3, '/1': expected a number, got ']'"},
+    {"[[1],]", "bad-syntax at 5, '/1': expected a number, got ']'"},
+    {"[,1]", "bad-syntax at 1, '/0': expected a number, got ','"},
+    {"[1,,2]", "bad-syntax at 3, '/1': expected a number, got ','"},
+    {"[1 2]", "bad-syntax at 3, '': expected ',' or ']', got '2'"},
+    {"[[1 2]]", "bad-syntax at 4, '/0': expected ',' or ']', got '2'"},
+    {"[[1][2]]", "bad-syntax at 4, '': expected ',' or ']', got '['"},
+    {"[01]", "bad-syntax at 2, '': expected ',' or ']', got '1'"},
+    {"[-01.5]", "bad-syntax at 3, '': expected ',' or ']', got '1'"},
+    {"[00]", "bad-syntax at 2, '': expected ',' or ']', got '0'"},
+    {"[+1]", "bad-syntax at 1, '/0': expected a number, got '+'"},
+    {"[.5]", "bad-syntax at 1, '/0': expected a number, got '.'"},
+    {"[-.5]", "bad-syntax at 2, '/0': expected a digit, got '.'"},
+    {"[1.]", "bad-syntax at 3, '/0': expected a digit, got ']'"},
+    {"[1.e5]", "bad-syntax at 3, '/0': expected a digit, got 'e'"},
+    {"[1e]", "bad-syntax at 3, '/0': expected a digit, got ']'"},
+    {"[1,2e+]", "bad-syntax at 6, '/1': expected a digit, got ']'"},
+    {"[1e-,2]", "bad-syntax at 4, '/0': expected a digit, got ','"},
+    {"[-]", "bad-syntax at 2, '/0': expected a digit, got ']'"},
+    {"[--1]", "bad-syntax at 2, '/0': expected a digit, got '-'"},
+    {"[1.2.3]", "bad-syntax at 4, '': expected ',' or ']', got '.'"},
+    {"[12345678901234567890.5.5]", "bad-syntax at 23, '': expected ',' or ']', got '.'"},
+    {"[0x10]", "bad-syntax at 2, '': expected ',' or ']', got 'x'"},
+    {"[1_000]", "bad-syntax at 2, '': expected ',' or ']', got '_'"},
+    {"[1'000]", "bad-syntax at 2, '': expected ',' or ']', got \"'\""},
+    {"[1}", "bad-syntax at 2, '': expected ',' or ']', got '}'"},
+    {"[1:2]", "bad-syntax at 2, '': expected ',' or ']', got ':'"},
+    {"[1\f]", "bad-syntax at 2, '': expected ',' or ']', got byte 0x0c"},
+    {"[\xc2\xa0"
+     "1]",
+     "bad-syntax at 1, '/0': expected a number, got byte 0xc2"},
+    {"[nan]", "bad-syntax at 2, '/0': expected a number, got 'a'"},
+    {"[inf]", "bad-syntax at 1, '/0': expected a number, got 'i'"},
+    {"[NaNs]", "bad-syntax at 4, '': expected ',' or ']', got 's'"},
+    {"[NaN1]", "bad-syntax at 4, '': expected ',' or ']', got '1'"},
+    {"[Infinit]", "bad-syntax at 8, '/0': expected a number, got ']'"},
+    {"[-Inf]", "bad-syntax at 5, '/0': expected a number, got ']'"},
+    {"[-NaN]", "bad-syntax at 2, '/0': expected a digit, got 'N'"},
+    {"[nul]", "bad-syntax at 4, '/0': expected a number, got ']'"},
+    {"[1,null]", "bad-value at 3, '/1': expected a number, got null"},
+    {"[true]", "bad-value at 1, '/0': expected a number, got true"},
+    {"[false]", "bad-value at 1, '/0': expected a number, got false"},
+    {"[{}]", "bad-value at 1, '/0': expected a number, got an object"},
+    {"[1,\"2\"]", "bad-value at 3, '/1': expected a number, got a string"},
+    {"[\"NaN ,1\"]", "bad-value at 1, '/0': expected a number, got a string"},
+    {"[\"\"]", "bad-value at 1, '/0': expected a number, got a string"},
+    {"[[1],[1e999]]", "bad-value at 6, '/1/0': the number is beyond the range of float32"},
+    {"[1,-3.5e38,2]", "bad-value at 3, '/1': the number is beyond the range of float32"},
+    {"[3.4028235677973366e38]", "float32 (1,) used 23: ffff7f7f"},
+    {"[3.40282356779733661637539395458142568448e38]",
+     "bad-value at 1, '/0': the number is beyond the range of float32"},
+    {"{", "bad-syntax at 0, '': expected '[', got '{'"},
+    {"1", "bad-syntax at 0, '': expected '[', got '1'"},
+    {"[1,2", "open"},
+    {"[", "open"},
+};
+
+static void arrays_read_alike_at_every_split(void **state)
+{
+    (void)state;
+    static char want[SUMMARY_BYTES], got[SUMMARY_BYTES];
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        const char *text = arrays[i].text;
+        size_t size = strlen(text);
+        read_in_three(DTYPE_FLOAT32, text, size, 0, 0, want);
+        assert_string_equal(want, arrays[i].summary);
+        read_in_steps(DTYPE_FLOAT32, text, size, 1, got);
+        assert_string_equal(got, want);
+        for (size_t first = 1; first < size; first++)
+            for (size_t second = first; second < size; second++) {
+                read_in_three(DTYPE_FLOAT32, text, size, first, second, got);
+                assert_string_equal(got, want);
+            }
+    }
+}
+
+/* Long enough for runs of blocks, with every kind of number, rows, blanks, and at its end `tail`. */
+static size_t long_array(char *text, size_t capacity, const char *tail)
+{
+    static const char *const kinds[] = {
+        "0.1234",
+        "-0.5",
+        "12",
+        "-7.25",
+        "3.14159265358979",
+        "1e-7",
+        "NaN",
+        "123456.75",
+        "-Infinity",
+        "1234567.1",
+        "0.00000000000000000001",
+        "0",
+        "98765432109876543210.5",
+        "-0.0",
+        "2.5000000000000001",
+    };
+    size_t used = 0, count = sizeof kinds / sizeof kinds[0];
+    text[used++] = '[';
+    for (size_t row = 0; row < 4; row++) {
+        text[used++] = '[';
+        for (size_t i = 0; i < count; i++)
+            used +=
+                (size_t)snprintf(text + used, capacity - used, "%s%s", kinds[(i * 7 + row) % count],
+                                 i + 1 == count ? "]"
+                                 : row % 2      ? ", "
+                                                : ",");
+        text[used++] = ',';
+    }
+    used += (size_t)snprintf(text + used, capacity - used, "%s", tail);
+    assert_true(used < capacity);
+    return used;
+}
+
+static void long_arrays_read_alike_at_every_split(void **state)
+{
+    (void)state;
+    static const char *const tails[] = {"[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15]]", "[1,2]]",
+                                        "[1,x,"};
+    static const enum dtype dtypes[] = {DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_UNKNOWN};
+    static char text[2048], want[SUMMARY_BYTES], got[SUMMARY_BYTES];
+    for (size_t i = 0; i < 9; i++) {
+        enum dtype dtype = dtypes[i / 3];
+        size_t size = long_array(text, sizeof text, tails[i % 3]);
+        read_in_three(dtype, text, size, 0, 0, want);
+        assert_string_not_equal(want, "open");
+        for (size_t step = 1; step < 200; step += step < 70 ? 1 : 13) {
+            read_in_steps(dtype, text, size, step, got);
+            assert_string_equal(got, want);
+        }
+        for (size_t first = 1; first < size; first++) {
+            read_in_three(dtype, text, size, first, first, got);
+            assert_string_equal(got, want);
+        }
+    }
+}
+
+/* The hot path and the one-number path are different code: they must agree. */
+static void runs_read_what_single_numbers_read(void **state)
+{
+    (void)state;
+    static char text[1 << 16];
+    static size_t begin[4096], end[4096];
+    for (int round = 0; round < 20; round++) {
+        size_t used = 0, count = 0;
+        text[used++] = '[';
+        while (used < sizeof text - 64 && count < 4096) {
+            int digits = (int)(random_next() % 20);
+            double value =
+                ((double)(random_next() >> 11) * 0x1p-53 - 0.5) * (random_next() % 3 ? 2 : 1e6);
+            begin[count] = used;
+            used += (size_t)snprintf(text + used, 64, random_next() % 8 ? "%.*f" : "%.*e", digits,
+                                     value);
+            end[count++] = used;
+            text[used++] = ',';
+        }
+        text[used - 1] = ']';
+        struct reading reading;
+        reading_begin(&reading, round % 2 ? DTYPE_FLOAT32 : DTYPE_FLOAT64, MAX_BYTES);
+        reading_feed(&reading, text, used);
+        assert_true(reading.is_done);
+        struct tensor tensor = numbers_tensor(reading.numbers);
+        assert_int_equal(tensor.shape.dim[0], count);
+        const char *data = reading.buffer.block.data;
+        size_t size = dtype_size(tensor.dtype);
+        for (size_t i = 0; i < count; i++) {
+            char element[8];
+            assert_int_equal(
+                numbers_parse(text + begin[i], end[i] - begin[i], tensor.dtype, element), ERR_OK);
+            assert_memory_equal(data + i * size, element, size);
+        }
+        reading_end(&reading);
+    }
+}
+
+static void number_text_has_a_limit_at_every_split(void **state)
+{
+    (void)state;
+    static char text[LIMIT_NUMBER_BYTES + 8], want[SUMMARY_BYTES], got[SUMMARY_BYTES];
+    for (size_t extra = 0; extra < 2; extra++) {
+        size_t size = LIMIT_NUMBER_BYTES + extra;
+        text[0] = '[';
+        memset(text + 1, '0', size);
+        memcpy(text + 1, "0.", 2);
+        text[1 + size] = ']';
+        read_in_three(DTYPE_FLOAT64, text, size + 2, 0, 0, want);
+        assert_string_equal(
+            want, extra == 0 ? "float64 (1,) used 4098: 0000000000000000"
+                             : "bad-value at 1, '/0': expected a number, got a longer text "
+                               "than a number may have");
+        for (size_t first = 1; first < size + 2; first += first < 10 || first > 4085 ? 1 : 101) {
+            read_in_three(DTYPE_FLOAT64, text, size + 2, first, first, got);
+            assert_string_equal(got, want);
+        }
+    }
+}
+
+static void limit_of_memory_is_kept_and_named(void **state)
+{
+    (void)state;
+    struct reading reading;
+    reading_begin(&reading, DTYPE_FLOAT32, 8);
+    reading_feed(&reading, "[1,2]", 5);
+    assert_true(reading.is_done);
+    reading_end(&reading);
+    reading_begin(&reading, DTYPE_FLOAT32, 11);
+    reading_feed(&reading, "[1,2,3]", 7);
+    assert_int_equal(reading.error, ERR_TOO_LARGE);
+    assert_int_equal(reading.problem.offset, 5);
+    assert_int_equal(reading.problem.limit, 11);
+    assert_string_equal(reading.problem.pointer, "/2");
+    assert_true(reading.buffer.used <= 11);
+    reading_end(&reading);
+}
+
+/* Runs of blocks stop before the limit too: 1,000 elements do not fit into 2,000 bytes. */
+static void limit_of_memory_holds_in_long_runs(void **state)
+{
+    (void)state;
+    static char text[2 + 2 * 1000];
+    text[0] = '[';
+    for (size_t i = 0; i < 1000; i++)
+        memcpy(text + 1 + 2 * i, "7,", 2);
+    text[2000] = ']';
+    struct reading reading;
+    reading_begin(&reading, DTYPE_FLOAT64, 2000);
+    reading_feed(&reading, text, 2001);
+    assert_int_equal(reading.error, ERR_TOO_LARGE);
+    assert_int_equal(reading.problem.offset, 1 + 2 * 250);
+    assert_string_equal(reading.problem.pointer, "/250");
+    reading_end(&reading);
+}
+
+static enum error refuse_acquire(void *context, size_t size, struct block *ret)
+{
+    (void)context;
+    (void)size;
+    (void)ret;
+    return ERR_NOMEM;
+}
+
+static void missing_memory_is_told(void **state)
+{
+    (void)state;
+    const struct buffer_source refuse = {refuse_acquire, buffer_heap.release, NULL};
+    struct reading reading;
+    reading_begin(&reading, DTYPE_FLOAT32, MAX_BYTES);
+    reading.buffer.source = &refuse;
+    reading_feed(&reading, "[1]", 3);
+    assert_int_equal(reading.error, ERR_NOMEM);
+    assert_string_equal(reading.problem.pointer, "/0");
+    reading_end(&reading);
+}
+
+static void second_array_starts_aligned_behind_the_first(void **state)
+{
+    (void)state;
+    struct reading a, b;
+    reading_begin(&a, DTYPE_FLOAT32, MAX_BYTES);
+    reading_feed(&a, "[1,2,3]", 7);
+    b = (struct reading){.buffer = a.buffer};
+    assert_int_equal(numbers_create(&b.numbers, &b.buffer, DTYPE_FLOAT32, MAX_BYTES), ERR_OK);
+    reading_feed(&b, "[4]", 3);
+    struct tensor tensor = numbers_tensor(b.numbers);
+    assert_int_equal(tensor.offset, LIMIT_OPERAND_ALIGN);
+    float first[3], second;
+    memcpy(first, b.buffer.block.data, sizeof first);
+    memcpy(&second, (char *)b.buffer.block.data + tensor.offset, sizeof second);
+    assert_true(first[0] == 1 && first[1] == 2 && first[2] == 3 && second == 4);
+    numbers_destroy(a.numbers);
+    reading_end(&b);
+}
+
+static void read_and_convert(struct reading *reading, const char *text, size_t size)
+{
+    reading_begin(reading, DTYPE_UNKNOWN, MAX_BYTES);
+    reading_feed(reading, text, size);
+    if (reading->error == ERR_OK)
+        reading->error = numbers_convert(reading->numbers, DTYPE_FLOAT32, &reading->problem);
+}
+
+/* Decimals beside the midpoints of float32, near enough that float64 cannot tell the side. */
+static size_t trap_write(char *text)
+{
+    uint32_t bits = (uint32_t)(random_next() % 0x7f7fffff);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    uint32_t next_bits = bits + 1;
+    float next;
+    memcpy(&next, &next_bits, sizeof next);
+    double middle = ((double)value + (double)next) / 2;
+    size_t size = (size_t)sprintf(text, "%s%.170e", random_next() % 2 ? "-" : "", middle);
+    char *exponent = strchr(text, 'e');
+    /* 170 digits hold every midpoint of float32; the last of them are zeros. */
+    switch (random_next() % 4) {
+    case 0:
+        exponent[-1] = '1';
+        break;
+    case 1: /* one unit below, by borrowing */
+        for (char *p = exponent - 1;; p--) {
+            if (*p == '.')
+                continue;
+            if (*p != '0') {
+                *p -= 1;
+                break;
+            }
+            *p = '9';
+        }
+        break;
+    default:
+        break;
+    }
+    return size;
+}
+
+static void dtype_after_the_array_rounds_as_dtype_before_it(void **state)
+{
+    (void)state;
+    enum { BATCH = 200 };
+    static char text[BATCH * 256];
+    static const char *const plain[] = {"0.1",
+                                        "1e-400",
+                                        "16777217",
+                                        "3.4028235677973366e38",
+                                        "1e-45",
+                                        "7e-46",
+                                        "NaN",
+                                        "-Infinity",
+                                        "0",
+                                        "-0",
+                                        "0.5",
+                                        "1.00000000000000000001",
+                                        "16777219.00000000000000000000000000000001"};
+    for (int round = 0; round < TRAP_COUNT / BATCH; round++) {
+        size_t used = 1;
+        text[0] = '[';
+        for (size_t i = 0; i < BATCH; i++) {
+            if (i % 4 == 3)
+                used += (size_t)sprintf(text + used, "%s", plain[random_next() % 13]);
+            else
+                used += trap_write(text + used);
+            text[used++] = i + 1 < BATCH ? ',' : ']';
+        }
+        struct reading before, after;
+        reading_begin(&before, DTYPE_FLOAT32, MAX_BYTES);
+        reading_feed(&before, text, used);
+        read_and_convert(&after, text, used);
+        assert_true(before.is_done && after.is_done);
+        assert_int_equal(after.error, ERR_OK);
+        assert_int_equal(numbers_tensor(after.numbers).dtype, DTYPE_FLOAT32);
+        assert_memory_equal(after.buffer.block.data, before.buffer.block.data,
+                            BATCH * sizeof(float));
+        const char *p = text + 1;
+        for (size_t i = 0; i < BATCH; i++, p++) {
+            char *stop;
+            float want = strtof(p, &stop), got;
+            memcpy(&got, (float *)before.buffer.block.data + i, sizeof got);
+            if (want == want)
+                assert_memory_equal(&got, &want, sizeof got);
+            p = stop;
+        }
+        reading_end(&before);
+        reading_end(&after);
+    }
+}
+
+static void conversion_beyond_the_range_names_the_element(void **state)
+{
+    (void)state;
+    struct reading reading;
+    const char *text = "[[1,2],[Infinity,3.5e38],[4,5]]";
+    read_and_convert(&reading, text, strlen(text));
+    assert_int_equal(reading.error, ERR_VALUE);
+    assert_string_equal(reading.problem.pointer, "/1/1");
+    reading_end(&reading);
+    /* Its float64 is the midpoint, which would round up; the decimal is below it. */
+    text = "[3.4028235677973366163753939545814256844799999e38]";
+    read_and_convert(&reading, text, strlen(text));
+    assert_int_equal(reading.error, ERR_OK);
+    float value;
+    memcpy(&value, reading.buffer.block.data, sizeof value);
+    assert_true(value == 0x1.fffffep127f);
+    reading_end(&reading);
+}
+
+static void unknown_dtype_stays_float64_when_asked(void **state)
+{
+    (void)state;
+    struct reading reading;
+    reading_begin(&reading, DTYPE_UNKNOWN, MAX_BYTES);
+    reading_feed(&reading, "[0.1,1e300]", 11);
+    assert_int_equal(numbers_convert(reading.numbers, DTYPE_FLOAT64, &reading.problem), ERR_OK);
+    assert_int_equal(numbers_convert(reading.numbers, DTYPE_FLOAT64, &reading.problem), ERR_OK);
+    double value[2];
+    memcpy(value, reading.buffer.block.data, sizeof value);
+    assert_true(value[0] == 0.1 && value[1] == 1e300);
+    reading_end(&reading);
+    reading_begin(&reading, DTYPE_UNKNOWN, MAX_BYTES);
+    reading_feed(&reading, "[[],[]]", 7);
+    assert_int_equal(numbers_convert(reading.numbers, DTYPE_FLOAT32, &reading.problem), ERR_OK);
+    assert_int_equal(numbers_tensor(reading.numbers).dtype, DTYPE_FLOAT32);
+    reading_end(&reading);
+}
+
+static void one_number_is_read_whole_or_refused(void **state)
+{
+    (void)state;
+    double value = 5;
+    assert_int_equal(numbers_parse("1.5", 3, DTYPE_FLOAT64, &value), ERR_OK);
+    assert_true(value == 1.5);
+    assert_int_equal(numbers_parse("-Infinity", 9, DTYPE_FLOAT64, &value), ERR_OK);
+    assert_true(value == -INFINITY);
+    value = 5;
+    static const char *const wrong[] = {"", " 1", "1 ", "1,2", "[1]", "0x1", "1.", "+1", "nan"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(numbers_parse(wrong[i], strlen(wrong[i]), DTYPE_FLOAT64, &value),
+                         ERR_SYNTAX);
+    assert_int_equal(numbers_parse("1e999", 5, DTYPE_FLOAT64, &value), ERR_VALUE);
+    assert_int_equal(numbers_parse("null", 4, DTYPE_FLOAT64, &value), ERR_VALUE);
+    assert_true(value == 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_read_alike_at_every_split),
+        cmocka_unit_test(long_arrays_read_alike_at_every_split),
+        cmocka_unit_test(runs_read_what_single_numbers_read),
+        cmocka_unit_test(number_text_has_a_limit_at_every_split),
+        cmocka_unit_test(limit_of_memory_is_kept_and_named),
+        cmocka_unit_test(limit_of_memory_holds_in_long_runs),
+        cmocka_unit_test(missing_memory_is_told),
+        cmocka_unit_test(second_array_starts_aligned_behind_the_first),
+        cmocka_unit_test(dtype_after_the_array_rounds_as_dtype_before_it),
+        cmocka_unit_test(conversion_beyond_the_range_names_the_element),
+        cmocka_unit_test(unknown_dtype_stays_float64_when_asked),
+        cmocka_unit_test(one_number_is_read_whole_or_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

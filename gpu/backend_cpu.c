@@ -37,7 +37,7 @@ static uint32_t cores_allowed(void)
 static void processor_name(char *ret, size_t size)
 {
     struct utsname system;
-    (void)snprintf(ret, size, "%s", uname(&system) == 0 ? system.machine : "cpu");
+    (void)snprintf(ret, size, "%.*s", (int)size - 1, uname(&system) == 0 ? system.machine : "cpu");
     FILE *file = fopen("/proc/cpuinfo", "re");
     if (file == NULL)
         return;

@@ -65,8 +65,9 @@ struct device_info {
 
 int gpu_device_count(struct gpu *gpu);
 struct device_info gpu_device_info(struct gpu *gpu, int device);
-int gpu_devices_failed(struct gpu *gpu,
-                       struct problem *problem); /* how many; the last one's text */
+
+/* How many devices did not open or were lost since; *problem gets the last one's text if any. */
+int gpu_devices_failed(struct gpu *gpu, struct problem *problem);
 
 /* Computes known answers on every device through its queue and compares. ERR_DEVICE names the
  * device that was wrong. Also warms each device up. */

@@ -1,0 +1,69 @@
+/* grid.h - the table of tasks that one launch computes, as host and kernel see it.
+ *
+ * Door: grid_plan() decides how a task is spread over blocks and grid_depth() how deep its sums are
+ * (grid_plan.c, plain arithmetic that is tested without a device); grid_atomic_launch() runs a table
+ * (grid_atomic.cu). A task is rows of one length; every row gives one pair of sums.
+ */
+#ifndef GPU_KERNELS_GRID_H
+#define GPU_KERNELS_GRID_H
+
+#include <stdint.h>
+
+#include "proto/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    GRID_THREADS = 512, /* of a block; a power of two: sums are folded by halves */
+    GRID_WARP = 32,
+    GRID_WARPS = GRID_THREADS / GRID_WARP,
+    GRID_LOAD_BYTES = 16, /* of one vector load */
+    GRID_LOADS = 4,       /* of each operand in flight a thread */
+};
+
+/* Who computes a row. */
+enum grid_form {
+    GRID_WARP_ROW,  /* one warp: many short rows */
+    GRID_BLOCK_ROW, /* one block: its sums go straight to the results */
+    GRID_SPLIT_ROW, /* several blocks: each adds its part atomically */
+};
+
+struct grid_sum {
+    double sum, sum_abs;
+};
+
+struct grid_task {
+    const void *a, *b;                 /* row 0, in the device's eyes; element-aligned */
+    uint64_t n;                        /* elements of a row, > 0 */
+    uint64_t stride_a[2], stride_b[2]; /* elements; row r is (r / inner_rows, r % inner_rows) */
+    uint32_t rows, inner_rows;         /* rows in all; of the inner loop */
+    uint32_t result;                   /* row 0's place, among the split sums if GRID_SPLIT_ROW */
+    uint32_t first_block;              /* set by who builds the table */
+    uint32_t blocks;                   /* grid_plan(): that work on this task */
+    uint32_t parts;                    /* grid_plan(): blocks a row, 1 unless GRID_SPLIT_ROW */
+    uint32_t form;                     /* grid_plan(): enum grid_form */
+    uint32_t dtype;                    /* enum dtype */
+};
+
+/* Sets blocks, parts and form. capacity: blocks that the device holds at once. */
+void grid_plan(struct grid_task *task, uint32_t capacity);
+
+/* Roundings between a product and a row's total at most, the product's own not counted. */
+uint64_t grid_depth(const struct grid_task *task);
+
+/* All pointers in the device's eyes. */
+struct grid_launch {
+    const struct grid_task *task;  /* the table */
+    const uint32_t *task_of_block; /* [blocks]; NULL: every block works on `only` */
+    struct grid_sum *result;       /* rows of whole blocks and warps: stored */
+    struct grid_sum *split;        /* split rows: added to, zero before the launch */
+    struct grid_task only;         /* a table of one travels with the launch: one round trip less */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

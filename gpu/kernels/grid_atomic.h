@@ -1,0 +1,24 @@
+/* grid_atomic.h - the host's side of grid_atomic.cu. Needs the CUDA runtime's headers. */
+#ifndef GPU_KERNELS_GRID_ATOMIC_H
+#define GPU_KERNELS_GRID_ATOMIC_H
+
+#include <cuda_runtime_api.h>
+
+#include "gpu/kernels/grid.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Blocks that one multiprocessor of the current device holds at once. */
+cudaError_t grid_atomic_blocks(int *ret);
+
+/* Queues one kernel of so many blocks on the stream. *launch is copied. */
+cudaError_t grid_atomic_launch(const struct grid_launch *launch, uint32_t blocks,
+                               cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,496 @@
+/* Every CUDA device against the CPU, through the door of gpu.h; skipped by name where there is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/gpu.h"
+
+/* Waits for a number of jobs. */
+struct sink {
+    struct job_port port; /* first: sink_complete() casts back */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned jobs; /* lock */
+};
+
+static void sink_complete(struct job_port *port, struct job *first)
+{
+    struct sink *sink = (struct sink *)port;
+    (void)pthread_mutex_lock(&sink->lock);
+    for (struct job *job = first; job != NULL; job = job->next)
+        sink->jobs++;
+    (void)pthread_cond_signal(&sink->changed);
+    (void)pthread_mutex_unlock(&sink->lock);
+}
+
+static void sink_init(struct sink *sink)
+{
+    *sink = (struct sink){.port = {sink_complete},
+                          .lock = PTHREAD_MUTEX_INITIALIZER,
+                          .changed = PTHREAD_COND_INITIALIZER};
+}
+
+static void sink_wait(struct sink *sink, unsigned jobs)
+{
+    (void)pthread_mutex_lock(&sink->lock);
+    while (sink->jobs < jobs)
+        (void)pthread_cond_wait(&sink->changed, &sink->lock);
+    (void)pthread_mutex_unlock(&sink->lock);
+}
+
+static const struct gpu_config wide_config = {
+    .cuda = true,
+    .budget_bytes = 256 << 20,
+    .pinned_bytes = 64 << 20,
+    .device_bytes = 64 << 20,
+    .queue_jobs = 4096,
+    .batch_jobs = 1024,
+};
+
+/* Opens the devices, or skips the test. */
+static struct gpu *open_gpu(struct gpu_config config)
+{
+    struct gpu *gpu = NULL;
+    struct problem problem;
+    assert_int_equal(gpu_open(&gpu, &config, &problem), ERR_OK);
+    if (gpu_devices_failed(gpu, &problem) > 0)
+        fail_msg("a device did not open: %s", problem.detail);
+    if (gpu_device_count(gpu) == 1) {
+        gpu_close(gpu);
+        skip();
+    }
+    return gpu;
+}
+
+static uint64_t random_state = 1;
+
+static uint64_t random_bits(unsigned bits)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state ^ random_state >> 29) >> (64 - bits);
+}
+
+/* Either sign, magnitudes over 16 binades, all bits of the mantissa in use. */
+static double random_value(enum dtype dtype)
+{
+    double value =
+        ldexp((double)random_bits(dtype == DTYPE_FLOAT32 ? 24 : 53), (int)random_bits(4) - 40);
+    return random_bits(1) ? value : -value;
+}
+
+/* One job over pool memory, computed on the CPU and then on a device. */
+struct trial {
+    struct gpu *gpu;
+    struct block block;
+    size_t used;
+    struct job job;
+};
+
+static void trial_init(struct trial *trial, struct gpu *gpu, size_t size)
+{
+    const struct buffer_source *source = gpu_buffers(gpu);
+    *trial = (struct trial){.gpu = gpu};
+    assert_int_equal(source->acquire(source->context, size, &trial->block), ERR_OK);
+    trial->job.base = trial->block.data;
+}
+
+static void trial_fini(struct trial *trial)
+{
+    const struct buffer_source *source = gpu_buffers(trial->gpu);
+    job_fini(&trial->job);
+    source->release(source->context, trial->block);
+}
+
+static void put(void *data, enum dtype dtype, size_t index, double value)
+{
+    if (dtype == DTYPE_FLOAT32)
+        ((float *)data)[index] = (float)value;
+    else
+        ((double *)data)[index] = value;
+}
+
+/* Adds an operand of random elements, `skew` elements behind a boundary of 64 bytes. */
+static struct tensor trial_operand(struct trial *trial, enum dtype dtype, struct shape shape,
+                                   size_t skew)
+{
+    uint64_t count = 0;
+    assert_int_equal(shape_count(&shape, &count), ERR_OK);
+    struct tensor tensor = {dtype, shape, (trial->used + 63) / 64 * 64 + skew * dtype_size(dtype)};
+    trial->used = tensor.offset + count * dtype_size(dtype);
+    assert_true(trial->used <= trial->block.size);
+    for (uint64_t i = 0; i < count; i++)
+        put((char *)trial->block.data + tensor.offset, dtype, i, random_value(dtype));
+    return tensor;
+}
+
+static struct tensor_pair trial_pair(struct trial *trial, enum dtype dtype, struct shape a,
+                                     struct shape b, size_t skew_a, size_t skew_b)
+{
+    struct problem problem;
+    struct tensor_pair pair = {
+        .a = trial_operand(trial, dtype, a, skew_a),
+        .b = trial_operand(trial, dtype, b, skew_b),
+    };
+    assert_int_equal(shape_dot(&a, &b, &pair.result, &problem), ERR_OK);
+    return pair;
+}
+
+static struct shape vector(uint64_t n)
+{
+    return (struct shape){1, {n}};
+}
+
+static struct shape matrix(uint64_t rows, uint64_t n)
+{
+    return (struct shape){2, {rows, n}};
+}
+
+static void plan(struct trial *trial, const struct tensor_pair *pairs, size_t count)
+{
+    trial->job.bytes = trial->used;
+    assert_int_equal(job_plan(&trial->job, pairs, count), ERR_OK);
+}
+
+static bool same_or_both_nan(double x, double y)
+{
+    return x == y || (isnan(x) && isnan(y));
+}
+
+static void compare(const struct dot_value *want, const struct dot_value *got, const char *what,
+                    size_t index)
+{
+    bool is_close = isfinite(want->sum) && isfinite(got->sum)
+                        ? fabs(got->sum - want->sum) <= got->error_bound + want->error_bound
+                        : same_or_both_nan(got->sum, want->sum);
+    if (!is_close)
+        fail_msg("%s, value %zu: %.17g, bound %g, where the CPU has %.17g, bound %g", what, index,
+                 got->sum, got->error_bound, want->sum, want->error_bound);
+    if (isfinite(want->sum_abs) && fabs(got->sum_abs - want->sum_abs) > 1e-9 * want->sum_abs)
+        fail_msg("%s, value %zu: sum_abs %.17g, expected %.17g", what, index, got->sum_abs,
+                 want->sum_abs);
+    unsigned ignored = FLAG_INEXACT; /* follows the bound, and the bounds differ */
+    if ((got->flags | ignored) != (want->flags | ignored))
+        fail_msg("%s, value %zu: flags %#x, expected %#x", what, index, got->flags, want->flags);
+    if (got->error_bound > 1e-9 * got->sum_abs + 1e-300)
+        fail_msg("%s, value %zu: bound %g is useless beside %g", what, index, got->error_bound,
+                 got->sum_abs);
+    assert_int_equal(!(got->flags & FLAG_INEXACT), got->error_bound == 0);
+}
+
+/* Computes the planned job on the CPU and on every device, and compares every value. */
+static void check(struct trial *trial, const char *what)
+{
+    struct job *job = &trial->job;
+    struct dot_value *want = malloc((job->value_count + 1) * sizeof *want);
+    assert_non_null(want);
+    gpu_compute(trial->gpu, job);
+    assert_int_equal(job->error, ERR_OK);
+    memcpy(want, job->value, job->value_count * sizeof *want);
+    for (int device = 1; device < gpu_device_count(trial->gpu); device++) {
+        struct sink sink;
+        sink_init(&sink);
+        job->port = &sink.port;
+        assert_int_equal(gpu_submit(trial->gpu, device, job), ERR_OK);
+        sink_wait(&sink, 1);
+        if (job->error != ERR_OK)
+            fail_msg("%s: %s", what, error_title(job->error));
+        for (size_t i = 0; i < job->value_count; i++)
+            compare(&want[i], &job->value[i], what, i);
+        const struct job_times *times = &job->times;
+        assert_int_equal(times->started_ns + times->copy_in_ns + times->compute_ns +
+                             times->copy_out_ns,
+                         times->finished_ns);
+    }
+    free(want);
+}
+
+static void check_vectors(struct gpu *gpu, enum dtype dtype, uint64_t n, size_t skew_a,
+                          size_t skew_b)
+{
+    char what[80];
+    (void)snprintf(what, sizeof what, "%s, n %llu, skew %zu and %zu", dtype_name(dtype),
+                   (unsigned long long)n, skew_a, skew_b);
+    struct trial trial;
+    trial_init(&trial, gpu, 2 * n * dtype_size(dtype) + 256);
+    struct tensor_pair pair = trial_pair(&trial, dtype, vector(n), vector(n), skew_a, skew_b);
+    plan(&trial, &pair, 1);
+    check(&trial, what);
+    trial_fini(&trial);
+}
+
+static const uint64_t lengths[] = {0,    1,    2,    31,    32,    33,    255,   256,   257,
+                                   1023, 1024, 1025, 32767, 32769, 65535, 65536, 65537, 1000001};
+
+static void cuda_agrees_with_the_cpu_at_every_length(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(wide_config);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            check_vectors(gpu, dtype, lengths[i], 0, 0);
+    gpu_close(gpu);
+}
+
+static void cuda_takes_operands_at_any_element(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(wide_config);
+    static const uint64_t some[] = {1, 2, 3, 5, 31, 1025, 70001};
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+            for (size_t skew = 0; skew < 16; skew++)
+                check_vectors(gpu, dtype, some[i], skew / 4, skew % 4);
+    gpu_close(gpu);
+}
+
+static void cuda_works_in_pieces_when_the_arena_is_small(void **state)
+{
+    (void)state;
+    struct gpu_config config = wide_config;
+    config.device_bytes = 64 << 10;
+    struct gpu *gpu = open_gpu(config);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        check_vectors(gpu, dtype, 300001, 1, 1);
+        check_vectors(gpu, dtype, 50001, 1, 2);
+        struct trial trial;
+        trial_init(&trial, gpu, 8 << 20);
+        struct tensor_pair pairs[] = {
+            trial_pair(&trial, dtype, matrix(301, 1003), vector(1003), 0, 0),
+            trial_pair(&trial, dtype, (struct shape){3, {7, 1, 1031}}, matrix(5, 1031), 0, 1),
+            trial_pair(&trial, dtype, matrix(3, 20011), matrix(3, 20011), 1, 0),
+        };
+        plan(&trial, pairs, 3);
+        check(&trial, "pieces");
+        trial_fini(&trial);
+    }
+    gpu_close(gpu);
+}
+
+static void cuda_broadcasts(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(wide_config);
+    static const struct {
+        struct shape a, b;
+    } shapes[] = {
+        {{2, {3, 5}}, {1, {5}}},
+        {{2, {700, 64}}, {1, {64}}},
+        {{2, {5000, 33}}, {1, {33}}},
+        {{2, {4, 40000}}, {2, {4, 40000}}},
+        {{3, {20, 1, 257}}, {2, {30, 257}}},
+        {{3, {1, 6, 1000}}, {3, {5, 1, 1000}}},
+        {{4, {2, 1, 3, 100}}, {3, {4, 1, 100}}},
+        {{2, {70000, 3}}, {1, {3}}},
+        {{3, {300, 1, 7}}, {2, {301, 7}}},
+    };
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            char what[64];
+            (void)snprintf(what, sizeof what, "%s, shapes %zu", dtype_name(dtype), i);
+            struct trial trial;
+            trial_init(&trial, gpu, 8 << 20);
+            struct tensor_pair pair =
+                trial_pair(&trial, dtype, shapes[i].a, shapes[i].b, i % 3, i % 2);
+            plan(&trial, &pair, 1);
+            check(&trial, what);
+            trial_fini(&trial);
+        }
+    gpu_close(gpu);
+}
+
+static void cuda_takes_pairs_of_mixed_lengths(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(wide_config);
+    enum { PAIRS = 6000 }; /* more than one table of tasks holds */
+    struct tensor_pair *pairs = malloc(PAIRS * sizeof *pairs);
+    assert_non_null(pairs);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        struct trial trial;
+        trial_init(&trial, gpu, 32 << 20);
+        for (size_t i = 0; i < PAIRS; i++) {
+            uint64_t n = i % 1000 == 7 ? 50000 : i % 61;
+            pairs[i] = trial_pair(&trial, dtype, vector(n), vector(n), i % 3, i % 5);
+        }
+        plan(&trial, pairs, PAIRS);
+        check(&trial, "pairs");
+        trial_fini(&trial);
+    }
+    free(pairs);
+    gpu_close(gpu);
+}
+
+/* Jobs of every kind at once: whichever batches they form, each gets its own result. */
+static void cuda_keeps_the_jobs_of_a_batch_apart(void **state)
+{
+    (void)state;
+    enum { JOBS = 500 };
+    struct gpu *gpu = open_gpu(wide_config);
+    struct trial *trial = calloc(JOBS, sizeof *trial);
+    struct dot_value *want = calloc(JOBS, sizeof *want);
+    assert_non_null(trial);
+    assert_non_null(want);
+    for (size_t i = 0; i < JOBS; i++) {
+        enum dtype dtype = i % 3 == 0 ? DTYPE_FLOAT64 : DTYPE_FLOAT32;
+        uint64_t n = i % 50 == 49 ? 100000 + i : i % 10 == 9 ? 5000 + i : i;
+        trial_init(&trial[i], gpu, 2 * n * 8 + 256);
+        struct tensor_pair pair =
+            trial_pair(&trial[i], dtype, vector(n), vector(n), i % 2, i % 4 / 2);
+        plan(&trial[i], &pair, 1);
+        gpu_compute(gpu, &trial[i].job);
+        want[i] = trial[i].job.value[0];
+    }
+    for (int device = 1; device < gpu_device_count(gpu); device++) {
+        struct sink sink;
+        sink_init(&sink);
+        for (size_t i = 0; i < JOBS; i++) {
+            trial[i].job.port = &sink.port;
+            assert_int_equal(gpu_submit(gpu, device, &trial[i].job), ERR_OK);
+        }
+        sink_wait(&sink, JOBS);
+        for (size_t i = 0; i < JOBS; i++) {
+            assert_int_equal(trial[i].job.error, ERR_OK);
+            compare(&want[i], &trial[i].job.value[0], "batch", i);
+        }
+    }
+    for (size_t i = 0; i < JOBS; i++)
+        trial_fini(&trial[i]);
+    free(want);
+    free(trial);
+    gpu_close(gpu);
+}
+
+/* Memory that no pool gave out: the device copies what it cannot read in place. */
+static void cuda_takes_memory_that_is_not_pinned(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(wide_config);
+    enum { N = 2000 };
+    float *heap = malloc(2 * N * sizeof *heap);
+    assert_non_null(heap);
+    struct trial trial = {.gpu = gpu, .block = {heap, 2 * N * sizeof *heap}};
+    struct tensor_pair pair = {.a = {DTYPE_FLOAT32, vector(N), 0},
+                               .b = {DTYPE_FLOAT32, vector(N), N * sizeof *heap}};
+    for (size_t i = 0; i < 2 * N; i++)
+        heap[i] = (float)random_value(DTYPE_FLOAT32);
+    trial.job.base = heap;
+    trial.used = 2 * N * sizeof *heap;
+    plan(&trial, &pair, 1);
+    check(&trial, "heap");
+    job_fini(&trial.job);
+    free(heap);
+    gpu_close(gpu);
+}
+
+/* Sets every element of both operands of a planned pair. */
+static void fill(struct trial *trial, const struct tensor_pair *pair, double a, double b)
+{
+    uint64_t count = 0;
+    assert_int_equal(shape_count(&pair->a.shape, &count), ERR_OK);
+    for (uint64_t i = 0; i < count; i++) {
+        put((char *)trial->block.data + pair->a.offset, pair->a.dtype, i, a);
+        put((char *)trial->block.data + pair->b.offset, pair->b.dtype, i, b);
+    }
+}
+
+static void cuda_counts_subnormal_numbers_in_full(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(wide_config);
+    static const uint64_t some[] = {1, 1000, 200000}; /* the last one through atomics */
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+            bool is_wide = dtype == DTYPE_FLOAT64;
+            double tiny = is_wide ? 0x1p-1074 : 0x1p-149, factor = is_wide ? 1 : 0x1p-149;
+            struct trial trial;
+            trial_init(&trial, gpu, 4 << 20);
+            struct tensor_pair pair =
+                trial_pair(&trial, dtype, vector(some[i]), vector(some[i]), 0, 0);
+            plan(&trial, &pair, 1);
+            fill(&trial, &pair, tiny, factor);
+            check(&trial, "subnormal");
+            if (trial.job.value[0].sum != (double)some[i] * (tiny * factor))
+                fail_msg("%g, expected %g", trial.job.value[0].sum,
+                         (double)some[i] * (tiny * factor));
+            trial_fini(&trial);
+        }
+    gpu_close(gpu);
+}
+
+static void cuda_classifies_what_is_not_finite(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(wide_config);
+    static const struct {
+        double a, b, other_a, other_b; /* elements 17 and 18; all others are 1 */
+    } rows[] = {
+        {NAN, 0, 1, 1},       {INFINITY, 0, 1, 1},           {INFINITY, 1, -INFINITY, 1},
+        {INFINITY, 2, 1, 1},  {-INFINITY, 2, 1, 1},          {1e300, 1e300, 1, 1},
+        {1e300, 1e300, 1, 0}, {1e300, 1e300, -1e300, 1e300}, {INFINITY, 0, NAN, 1},
+    };
+    static const uint64_t some[] = {40, 200000};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t j = 0; j < 2; j++) {
+            struct trial trial;
+            trial_init(&trial, gpu, 4 << 20);
+            struct tensor_pair pair =
+                trial_pair(&trial, DTYPE_FLOAT64, vector(some[j]), vector(some[j]), 0, 0);
+            plan(&trial, &pair, 1);
+            fill(&trial, &pair, 1, 1);
+            double *a = trial.block.data, *b = (double *)((char *)trial.block.data + pair.b.offset);
+            a[17] = rows[i].a;
+            b[17] = rows[i].b;
+            a[18] = rows[i].other_a;
+            b[18] = rows[i].other_b;
+            gpu_compute(gpu, &trial.job);
+            struct dot_value want = trial.job.value[0];
+            struct sink sink;
+            sink_init(&sink);
+            trial.job.port = &sink.port;
+            assert_int_equal(gpu_submit(gpu, 1, &trial.job), ERR_OK);
+            sink_wait(&sink, 1);
+            assert_memory_equal(&trial.job.value[0], &want, sizeof want);
+            trial_fini(&trial);
+        }
+    gpu_close(gpu);
+}
+
+static void every_device_passes_the_self_test(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(wide_config);
+    struct problem problem;
+    problem_clear(&problem);
+    if (gpu_self_test(gpu, &problem) != ERR_OK)
+        fail_msg("%s", problem.detail);
+    for (int device = 1; device < gpu_device_count(gpu); device++) {
+        struct device_info info = gpu_device_info(gpu, device);
+        print_message("%s: %s, %u multiprocessors, sm_%u, %s\n", info.id, info.name,
+                      info.multiprocessors, info.capability, info.kernel);
+    }
+    gpu_close(gpu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_device_passes_the_self_test),
+        cmocka_unit_test(cuda_agrees_with_the_cpu_at_every_length),
+        cmocka_unit_test(cuda_takes_operands_at_any_element),
+        cmocka_unit_test(cuda_broadcasts),
+        cmocka_unit_test(cuda_takes_pairs_of_mixed_lengths),
+        cmocka_unit_test(cuda_keeps_the_jobs_of_a_batch_apart),
+        cmocka_unit_test(cuda_works_in_pieces_when_the_arena_is_small),
+        cmocka_unit_test(cuda_takes_memory_that_is_not_pinned),
+        cmocka_unit_test(cuda_counts_subnormal_numbers_in_full),
+        cmocka_unit_test(cuda_classifies_what_is_not_finite),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

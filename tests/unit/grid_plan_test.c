@@ -1,0 +1,101 @@
+/* How rows are spread over blocks, and that the stated depth covers what the kernel adds up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "gpu/kernels/grid.h"
+
+enum { CAPACITY = 264 }; /* an H200's */
+
+static struct grid_task planned(enum dtype dtype, uint32_t rows, uint64_t n)
+{
+    struct grid_task task = {.n = n, .rows = rows, .inner_rows = rows, .dtype = dtype};
+    grid_plan(&task, CAPACITY);
+    return task;
+}
+
+static void each_kind_of_row_gets_its_form(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t rows;
+        uint64_t n;
+        enum grid_form form;
+        uint32_t blocks, parts;
+    } rows[] = {
+        {1, 1, GRID_BLOCK_ROW, 1, 1},           {1, 1024, GRID_BLOCK_ROW, 1, 1},
+        {1, 32768, GRID_BLOCK_ROW, 1, 1},       {1, 32769, GRID_SPLIT_ROW, 17, 17},
+        {1, 100000, GRID_SPLIT_ROW, 49, 49},    {1, 100000000, GRID_SPLIT_ROW, 264, 264},
+        {10, 100000, GRID_SPLIT_ROW, 260, 26},  {132, 1000000, GRID_SPLIT_ROW, 264, 2},
+        {133, 1000000, GRID_BLOCK_ROW, 133, 1}, {264, 64, GRID_BLOCK_ROW, 264, 1},
+        {265, 64, GRID_WARP_ROW, 264, 1},       {60000, 8192, GRID_WARP_ROW, 264, 1},
+        {60000, 8193, GRID_BLOCK_ROW, 264, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct grid_task task = planned(DTYPE_FLOAT32, rows[i].rows, rows[i].n);
+        assert_int_equal(task.form, rows[i].form);
+        assert_int_equal(task.blocks, rows[i].blocks);
+        assert_int_equal(task.parts, rows[i].parts);
+    }
+}
+
+static void no_task_takes_more_blocks_than_the_device_holds(void **state)
+{
+    (void)state;
+    for (uint32_t rows = 1; rows < 2000; rows = rows * 5 / 3 + 1)
+        for (uint64_t n = 1; n < 100000000; n = n * 7 / 3 + 1) {
+            struct grid_task task = planned(DTYPE_FLOAT64, rows, n);
+            assert_in_range(task.blocks, 1, CAPACITY);
+            assert_in_range(task.parts, 1, task.blocks);
+            assert_int_equal(task.form == GRID_SPLIT_ROW, task.parts > 1);
+        }
+}
+
+/* Terms in the fullest accumulator of the fullest thread, dealt as the kernel deals vectors: thread 0
+ * also gets an element before the first boundary and one behind the last. */
+static uint64_t vector_terms(uint64_t n, uint64_t places, uint64_t lanes)
+{
+    uint64_t vectors = n / places;
+    return (vectors + lanes - 1) / lanes + 2;
+}
+
+/* The same for single elements: four a round go to the places in turn, the rest to the first. */
+static uint64_t element_terms(uint64_t n, uint64_t places, uint64_t lanes)
+{
+    uint64_t mine = (n + lanes - 1) / lanes;
+    return mine / GRID_LOADS * (GRID_LOADS / places) + mine % GRID_LOADS;
+}
+
+static void the_depth_covers_the_fullest_accumulator(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (uint32_t rows = 1; rows < 1000; rows = rows * 4 + 1)
+            for (uint64_t n = 1; n < 50000000; n = n * 9 / 7 + 1) {
+                struct grid_task task = planned(dtype, rows, n);
+                uint64_t places = GRID_LOAD_BYTES / dtype_size(dtype);
+                uint64_t team = task.form == GRID_WARP_ROW ? GRID_WARP : GRID_THREADS;
+                uint64_t lanes = team * task.parts, folds = 0;
+                for (uint64_t one = 1; one < places * team; one *= 2)
+                    folds++;
+                uint64_t terms = vector_terms(n, places, lanes);
+                if (element_terms(n, places, lanes) > terms)
+                    terms = element_terms(n, places, lanes);
+                uint64_t needed = terms + folds + task.parts - 1;
+                if (needed > n - 1)
+                    needed = n - 1;
+                assert_in_range(grid_depth(&task), needed, needed + 8);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_kind_of_row_gets_its_form),
+        cmocka_unit_test(no_task_takes_more_blocks_than_the_device_holds),
+        cmocka_unit_test(the_depth_covers_the_fullest_accumulator),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 /* The number that a file holds, or UINT64_MAX: no such file, or "max". */
 static uint64_t file_number(const char *path)
@@ -86,19 +87,23 @@ static uint64_t groups_limit(const char *root)
     return least;
 }
 
-/* MemTotal, not MemAvailable: what is free this moment would give another limit at every start. */
+/* What is installed, not what is free: that would give another limit at every start. Without /proc
+ * the system call knows; the file comes first because a container may be shown its own. */
 static uint64_t machine_memory(const char *root)
 {
     char path[PATH_MAX], line[256];
-    uint64_t kibibytes = UINT64_MAX >> 10;
+    uint64_t kibibytes = 0;
+    struct sysinfo info;
     (void)snprintf(path, sizeof path, "%s/proc/meminfo", root);
     FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return UINT64_MAX;
-    while (fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "MemTotal: %" SCNu64, &kibibytes) == 1)
-            break;
-    (void)fclose(file);
+    if (file != NULL) {
+        while (fgets(line, sizeof line, file) != NULL)
+            if (sscanf(line, "MemTotal: %" SCNu64, &kibibytes) == 1)
+                break;
+        (void)fclose(file);
+    }
+    if (kibibytes == 0 && sysinfo(&info) == 0)
+        kibibytes = (uint64_t)info.totalram * info.mem_unit >> 10;
     return kibibytes << 10;
 }
 

@@ -633,6 +633,17 @@ static void memory_limit_without_groups_is_the_machine(void **state)
                         1000 << 10);
 }
 
+static void memory_limit_is_known_without_proc(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"sys", NULL};
+    struct tree tree = {.folder = none, .file = (const char *const[][2]){{NULL}}};
+    tree_make(&tree);
+    uint64_t got = config_memory_limit_under(tree.root);
+    tree_remove(&tree);
+    assert_in_range(got, 1 << 20, UINT64_C(1) << 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -669,6 +680,7 @@ int main(void)
         cmocka_unit_test(memory_limit_reads_version_1),
         cmocka_unit_test(memory_limit_of_a_container_is_at_its_mount),
         cmocka_unit_test(memory_limit_without_groups_is_the_machine),
+        cmocka_unit_test(memory_limit_is_known_without_proc),
     };
     return cmocka_run_group_tests(tests, file_make, file_remove);
 }

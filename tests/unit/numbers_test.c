@@ -1,4 +1,5 @@
 /* numbers_test.c - arrays of numbers read alike at every split, and mistakes are found at their byte. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

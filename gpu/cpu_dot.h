@@ -1,7 +1,7 @@
 /* cpu_dot.h - one dot product on one core, as quick as its vector unit and memory allow.
  *
- * Door: cpu_kernels() lists what this machine can run, quickest first; kernel->dot[dtype]() computes.
- * Sums are kept in float64 whatever the element type; a float32 product is exact there.
+ * Door: cpu_kernels() lists what this machine can run, quickest first; kernel->dot[dtype]()
+ * computes. Sums are kept in float64 whatever the element type; a float32 product is exact there.
  * cpu_depth() says through how many roundings a term goes at most: the error bound needs it.
  */
 #ifndef GPU_CPU_DOT_H

@@ -64,7 +64,7 @@ static double bound_to_double(long double bound)
     return nextafter((double)bound, INFINITY);
 }
 
-/* Rounds once. What may or may not be beyond float64, within `bound`, becomes the largest number. */
+/* Rounds once. What only may be beyond float64, within `bound`, becomes the largest number. */
 static void settle_rounded(struct dot_value *value, long double sum, long double bound)
 {
     const long double beyond = (long double)DBL_MAX + 0x1p970L; /* from here on: infinity */

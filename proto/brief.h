@@ -1,10 +1,10 @@
 /* brief.h - the commonest numbers, read as a whole: up to 16 digits and no exponent.
  *
- * Door: brief_float64() for a number whose end is known, as it is between two commas. What it leaves,
- * decimal.h reads. Digits and power of ten are float64s without rounding, so that their quotient is
- * rounded once (W. Clinger, 1990). No branch depends on sign or length within a shape, because
- * neither can be predicted in real vectors: a wrong guess costs as much as the whole number, about
- * 14 cycles. The speed of tests/bench/numbers.c is that of these lines.
+ * Door: brief_float64() for a number whose end is known, as it is between two commas. What it
+ * leaves, decimal.h reads. Digits and power of ten are float64s without rounding, so that their
+ * quotient is rounded once (W. Clinger, 1990). No branch depends on sign or length within a shape,
+ * because neither can be predicted in real vectors: a wrong guess costs as much as the whole
+ * number, about 14 cycles. The speed of tests/bench/numbers.c is that of these lines.
  */
 #ifndef PROTO_BRIEF_H
 #define PROTO_BRIEF_H

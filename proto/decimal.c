@@ -1,11 +1,11 @@
 /* decimal.c - a decimal's text taken apart, and its one rounding (see decimal.h).
  *
  * Digits and a power of ten that float64 holds exactly need one division or product (W. Clinger,
- * "How to read floating point numbers accurately", 1990). For the rest a product with 128 bits of the
- * power encloses the decimal between two numbers; where both round alike, the decimal does (D. Lemire,
- * "Number parsing at a gigabyte per second", 2021, proves when one bound is enough; two bounds need no
- * proof and cost one rounding more). Where they do not, the decimal is compared with the midpoint
- * between the two in integers of any length: only crafted numbers ever come that far.
+ * "How to read floating point numbers accurately", 1990). For the rest a product with 128 bits of
+ * the power encloses the decimal between two numbers; where both round alike, the decimal does (D.
+ * Lemire, "Number parsing at a gigabyte per second", 2021, proves when one bound is enough; two
+ * bounds need no proof and cost one rounding more). Where they do not, the decimal is compared with
+ * the midpoint between the two in integers of any length: only crafted numbers ever come that far.
  */
 #include "proto/decimal.h"
 
@@ -58,8 +58,8 @@ static void decimal_recount(struct decimal *decimal)
         decimal->exponent += count - DECIMAL_DIGITS_MAX;
 }
 
-/* Reads "e+12" at p. Returns where it ends, or NULL with *ret_stop at the byte that should have been
- * a digit. It stops growing beyond a million, which no text is long enough to make up for. */
+/* Reads "e+12" at p. Returns where it ends, or NULL with *ret_stop at the byte that should have
+ * been a digit. It stops growing beyond a million, which no text is long enough to make up for. */
 static const char *exponent_read(const char *p, int64_t *exponent, const char **ret_stop)
 {
     p++;
@@ -363,8 +363,8 @@ enum error decimal_float64(const struct decimal *decimal, double *ret)
     return ERR_OK;
 }
 
-/* A float64 in float32's normal range that float32 holds exactly is no midpoint of it: "1" and "0.5"
- * are common and need no second look. */
+/* A float64 in float32's normal range that float32 holds exactly is no midpoint of it: "1" and
+ * "0.5" are common and need no second look. */
 static bool float32_holds(double value)
 {
     return (double)(float)value == value && fabs(value) >= 0x1p-126;

@@ -19,7 +19,7 @@
 
 #include "proto/error.h"
 
-/* The magnitude is digits 10^exponent, or when is_cut, above it and below (digits + 1) 10^exponent. */
+/* The magnitude is digits 10^exponent; when is_cut, between that and one digit unit more. */
 struct decimal {
     const char *text; /* borrowed, from its sign; at most LIMIT_NUMBER_BYTES when it is rounded */
     const char *end;  /* the byte after the number */
@@ -31,9 +31,9 @@ struct decimal {
 
 enum { DECIMAL_DIGITS_MAX = 19 }; /* 10^19 < 2^64 */
 
-/* Takes the RFC 8259 number at text apart. A byte that no number contains lies before end, the bound
- * of what may be read. True: *ret holds it and *ret_stop is the byte after it. False: *ret_stop is
- * the byte that should have been a digit. */
+/* Takes the RFC 8259 number at text apart. A byte that no number contains lies before end, the
+ * bound of what may be read. True: *ret holds it and *ret_stop is the byte after it. False:
+ * *ret_stop is the byte that should have been a digit. */
 bool decimal_scan(const char *text, const char *end, struct decimal *ret, const char **ret_stop);
 
 /* The decimal rounded once, to nearest even, with its sign. ERR_VALUE: beyond the type's range. */

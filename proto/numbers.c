@@ -6,8 +6,8 @@
  *
  * run_of() is the hot path: leaves and commas at one depth, straight into the buffer. It finds the
  * commas of 64 bytes first, so that one number's length never delays the next. Whatever else comes,
- * a bracket, the last leaf of a row, a mistake, is left where it is for step(), which reads one thing
- * and knows how to complain. So a problem is found at the same byte however the text was cut.
+ * a bracket, the last leaf of a row, a mistake, is left where it is for step(), which reads one
+ * thing and knows how to complain. So a problem is found at the same byte however the text was cut.
  */
 #include "proto/numbers.h"
 
@@ -92,8 +92,8 @@ static const char *blank_skip(const char *p, const char *end)
     return p;
 }
 
-/* Where the problem is: the byte, and the path of the value that is being read, or of the open array
- * that `levels` leads to. */
+/* Where the problem is: the byte, and the path of the value that is being read, or of the open
+ * array that `levels` leads to. */
 static enum error problem_locate(const struct numbers *n, const struct piece *piece, const char *at,
                                  int levels, struct problem *problem)
 {
@@ -138,7 +138,7 @@ static enum error unsettled_append(struct unsettled *list, uint64_t index, int s
     return ERR_OK;
 }
 
-/* Remembers on which side of its float64, stored at element, the decimal lies when that may matter. */
+/* Remembers on which side of the float64 at element its decimal lies, when that may matter. */
 static enum error side_remember(struct numbers *n, const struct decimal *decimal,
                                 const char *element)
 {
@@ -222,8 +222,8 @@ static inline __attribute__((always_inline)) bool brief_store(const char *p, con
         memcpy(out, &value, sizeof value);
     if (!is_unsettled || dtype == DTYPE_FLOAT64)
         return true;
-    /* What float32 holds is no midpoint of it (nothing here is subnormal). An integer is the decimal
-     * itself: another decimal of digits up to 2^53 is more than half a unit away from it. */
+    /* What float32 holds is no midpoint of it (nothing here is subnormal). An integer is the
+     * decimal itself: another one of up to 2^53 digit units is too far from it to round there. */
     return dtype == DTYPE_FLOAT32 ? (double)narrow == value : (double)(int64_t)value == value;
 }
 

@@ -3,8 +3,8 @@
  * v = c 2^q lies between the neighbours' midpoints at (4c - 2) 2^(q-2) and (4c + 2) 2^(q-2). With
  * 10^k <= 2^q < 10^(k+1), scaled by 10^-k, the interval is one to ten units long: it holds a
  * multiple of one, and at most one multiple of ten, which is the shorter answer when it is there.
- * The scaled bounds are computed in 128-bit powers and rounded to odd in the last place, which keeps
- * every comparison with an integer exact (Giulietti, section 9.)
+ * The scaled bounds are computed in 128-bit powers and rounded to odd in the last place, which
+ * keeps every comparison with an integer exact (Giulietti, section 9.)
  */
 #include "proto/shortest.h"
 
@@ -27,8 +27,7 @@ struct shortest {
 struct binary {
     uint64_t c;
     int q;
-    bool
-        is_lower_near; /* c is a power of two: the neighbour below is half as far as the one above */
+    bool is_lower_near; /* c is a power of two: the one below is half as far as the one above */
 };
 
 /* factor g 2^-128 with g the 128-bit power rounded up; odd when anything was cut. What g has too
@@ -102,7 +101,7 @@ static void digits8_write(char *text, uint32_t value)
     pair_write(text + 6, low % 100);
 }
 
-/* Up to 17 digits. 1233/4096 is log10(2) closely enough to miss by one at most, which power settles. */
+/* Up to 17 digits. 1233/4096 is near enough to log10(2) to miss by one at most; power settles it. */
 static int digits_count(uint64_t value)
 {
     static const uint64_t power[18] = {0,   1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,

@@ -101,7 +101,7 @@ static void digits8_write(char *text, uint32_t value)
     pair_write(text + 6, low % 100);
 }
 
-/* Up to 17 digits. 1233/4096 is near enough to log10(2) to miss by one at most; power settles it. */
+/* Up to 17 digits. 1233/4096 is log10(2) nearly enough to miss by one at most; power settles it. */
 static int digits_count(uint64_t value)
 {
     static const uint64_t power[18] = {0,   1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,

@@ -21,7 +21,8 @@ static struct connection *connection_of(struct MHD_Connection *mhd)
 
 static void enter_phase(struct exchange *exchange, enum phase phase)
 {
-    connection_enter(loop_connections(exchange->loop), exchange->connection, phase, clock_ns());
+    connection_enter(loop_connections(exchange->loop), exchange->connection, phase,
+                     loop_now_ns(exchange->loop));
 }
 
 /* The path of an absolute-form target ("http://host/path", RFC 9112 section 3.2.2) is its rest. */
@@ -43,7 +44,7 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
     exchange->loop = loop;
     exchange->mhd = mhd;
     exchange->connection = connection;
-    exchange->begun_ns = clock_ns();
+    exchange->begun_ns = loop_now_ns(loop);
     exchange->target = strdup(origin_form(target));
     if (exchange->target == NULL) {
         loop_exchange_free(loop, exchange);

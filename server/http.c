@@ -101,6 +101,9 @@ void http_close(struct http *http)
 {
     if (http == NULL)
         return;
+    atomic_store(&http->is_stopping, true); /* at once for all: none accepts for one that ended */
+    for (unsigned i = 0; http->loop != NULL && i < http->loop_count; i++)
+        loop_stop(http->loop[i]);
     for (unsigned i = 0; http->loop != NULL && i < http->loop_count; i++)
         loop_destroy(http->loop[i]);
     free(http->loop);

@@ -59,7 +59,6 @@ struct loop {
     _Atomic(struct job *) completed;        /* pushed by workers, taken whole by the loop */
     _Atomic(struct handover *) handed_over; /* pushed by loops, taken whole by the loop */
     atomic_bool is_sleeping;                /* set by the loop around epoll_wait() */
-    atomic_bool is_stopping;                /* false to true, once */
     atomic_uint open_count;                 /* connections here or on their way here */
     atomic_ullong rounds;                   /* loop writes; the watchdog reads */
     /* loop's thread writes, any reads, relaxed: statistics */
@@ -72,6 +71,7 @@ struct loop {
     struct connections connections;
     struct exchange *free_exchange;
     unsigned free_count;
+    int64_t now_ns; /* when this round began: exact enough for deadlines, and no call each */
     uint64_t id_count;
     bool is_accepting;
 };
@@ -227,7 +227,7 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     struct loop *loop = closure;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        *socket_context = connection_create(&loop->connections, mhd, fd, clock_ns());
+        *socket_context = connection_create(&loop->connections, mhd, fd, loop->now_ns);
         return;
     }
     struct connection *connection = *socket_context;
@@ -235,7 +235,7 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     if (connection == NULL)
         return;
     if (connection->must_linger)
-        connection_linger(&loop->connections, connection, clock_ns());
+        connection_linger(&loop->connections, connection, loop->now_ns);
     else
         connection_destroy(&loop->connections, connection);
 }
@@ -257,7 +257,7 @@ static int wait_for_events(struct loop *loop, struct epoll_event *event, int tim
 {
     atomic_store(&loop->is_sleeping, true);
     if (atomic_load(&loop->completed) != NULL || atomic_load(&loop->handed_over) != NULL ||
-        atomic_load(&loop->is_stopping))
+        atomic_load(&loop->http->is_stopping))
         timeout_ms = 0;
     int event_count = epoll_wait(loop->epoll, event, EVENTS_A_ROUND, timeout_ms);
     atomic_store(&loop->is_sleeping, false);
@@ -306,13 +306,14 @@ static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
 {
     struct epoll_event event[EVENTS_A_ROUND];
     int event_count = wait_for_events(loop, event, timeout_ms);
+    loop->now_ns = clock_ns();
     count(&loop->rounds);
     handle_events(loop, event, event_count);
     take_handed_over(loop);
     resume_completed(loop);
     (void)MHD_run(loop->daemon);
-    *deadline_ns = connections_expire(&loop->connections, clock_ns());
-    if (!loop->is_accepting && !atomic_load(&loop->is_stopping) &&
+    *deadline_ns = connections_expire(&loop->connections, loop->now_ns);
+    if (!loop->is_accepting && !atomic_load(&loop->http->is_stopping) &&
         atomic_load(&loop->open_count) < loop->connections_max)
         set_accepting(loop, true);
 }
@@ -339,7 +340,7 @@ static void *loop_run(void *closure)
     struct loop *loop = closure;
     int64_t deadline_ns = INT64_MAX;
     set_accepting(loop, true);
-    while (!atomic_load(&loop->is_stopping)) {
+    while (!atomic_load(&loop->http->is_stopping)) {
         one_round(loop, sleep_ms(loop, deadline_ns), &deadline_ns);
         if (atomic_load(&loop->http->is_draining))
             (void)is_quiet(loop);
@@ -401,8 +402,21 @@ static bool open_sources(struct loop *loop)
            add_source(loop, &loop->mhd_epoll, EPOLLIN);
 }
 
+/* What another loop handed over after this one had stopped: nothing was read from it yet. */
+static void close_handed_over(struct loop *loop)
+{
+    struct handover *handover = atomic_exchange(&loop->handed_over, NULL);
+    while (handover != NULL) {
+        struct handover *next = handover->next;
+        (void)close(handover->fd);
+        free(handover);
+        handover = next;
+    }
+}
+
 static void loop_free(struct loop *loop)
 {
+    close_handed_over(loop);
     if (loop->daemon != NULL)
         MHD_stop_daemon(loop->daemon);
     if (loop->epoll >= 0)
@@ -450,16 +464,20 @@ bool loop_start(struct loop *loop)
     return true;
 }
 
+void loop_stop(struct loop *loop)
+{
+    if (loop == NULL || !loop->is_started)
+        return;
+    assert(atomic_load(&loop->http->is_stopping));
+    loop_wake(loop);
+    (void)pthread_join(loop->thread, NULL);
+    loop->is_started = false;
+}
+
 void loop_destroy(struct loop *loop)
 {
-    if (loop == NULL)
-        return;
-    if (loop->is_started) {
-        atomic_store(&loop->is_stopping, true);
-        loop_wake(loop);
-        (void)pthread_join(loop->thread, NULL);
-    }
-    loop_free(loop);
+    if (loop != NULL)
+        loop_free(loop);
 }
 
 /* ---- for exchanges ------------------------------------------------------------------------- */
@@ -467,6 +485,11 @@ void loop_destroy(struct loop *loop)
 struct http *loop_http(struct loop *loop)
 {
     return loop->http;
+}
+
+int64_t loop_now_ns(const struct loop *loop)
+{
+    return loop->now_ns;
 }
 
 struct connections *loop_connections(struct loop *loop)

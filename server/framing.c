@@ -6,15 +6,17 @@
 #include <strings.h>
 
 /* tchar of RFC 9110 section 5.6.2: what a field name may hold. */
+static const bool is_tchar[256] = {
+    ['!'] = true,         ['#' ... '\''] = true, ['*'] = true,         ['+'] = true,
+    ['-'] = true,         ['.'] = true,          ['0' ... '9'] = true, ['A' ... 'Z'] = true,
+    ['^' ... 'z'] = true, ['|'] = true,          ['~'] = true,
+};
+
 static bool is_token(const char *text, size_t size)
 {
-    static const char others[] = "!#$%&'*+-.^_`|~";
-    for (size_t i = 0; i < size; i++) {
-        char c = text[i];
-        bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        if (!alnum && (c == '\0' || strchr(others, c) == NULL))
+    for (size_t i = 0; i < size; i++)
+        if (!is_tchar[(unsigned char)text[i]])
             return false;
-    }
     return size > 0;
 }
 

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "proto/result.h"
+#include "server/accept.h"
 #include "server/answer.h"
 #include "server/clock.h"
 #include "server/exchange.h"
@@ -23,33 +23,17 @@ static struct gpu *gpu_of(const struct exchange *exchange)
 
 /* ---- before the body ----------------------------------------------------------------------- */
 
-/* A media range of Accept without its parameters, which no answer of ours depends on. */
-static bool range_is(const char *range, size_t size, const char *wanted)
-{
-    return strlen(wanted) == size && strncasecmp(range, wanted, size) == 0;
-}
-
-/* The first range that can be served decides: no answer differs in quality from another. */
 static enum error settle_accept(struct exchange *exchange, struct problem *problem)
 {
-    const char *accept = exchange->head.accept;
-    if (accept == NULL || *accept == '\0')
-        return ERR_OK;
-    while (*accept != '\0') {
-        accept += strspn(accept, " \t,");
-        size_t size = strcspn(accept, " \t,;");
-        if (range_is(accept, size, "application/octet-stream")) {
-            exchange->dot.wants_raw = true;
-            return ERR_OK;
-        }
-        if (range_is(accept, size, "*/*") || range_is(accept, size, "application/*") ||
-            range_is(accept, size, "application/json"))
-            return ERR_OK;
-        accept += strcspn(accept, ",");
-    }
-    return problem_set(problem, ERR_ACCEPT,
-                       "Accept is \"%s\"; application/json and application/octet-stream are served",
-                       exchange->head.accept);
+    unsigned json = accept_quality(exchange->head.accept, "application/json");
+    unsigned raw = accept_quality(exchange->head.accept, "application/octet-stream");
+    if (json == 0 && raw == 0)
+        return problem_set(
+            problem, ERR_ACCEPT,
+            "Accept is \"%s\"; application/json and application/octet-stream are served",
+            exchange->head.accept);
+    exchange->dot.wants_raw = raw > json;
+    return ERR_OK;
 }
 
 static enum error refuse_large(const struct exchange *exchange, struct problem *problem)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -50,6 +51,28 @@ static void append_to_phase(struct connections *all, struct connection *connecti
     queue->count++;
 }
 
+/* Once, not by edges: while bytes are unread it is asked for again. A failure only means that an
+ * early end is noticed at the deadline. */
+static void watch_leaving(struct connections *all, struct connection *connection, int operation)
+{
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = connection};
+    (void)epoll_ctl(all->epoll, operation, connection->fd, &event);
+}
+
+/* A client that has left in a phase where it was to send more, and of whom nothing is unread, will
+ * never complete that phase. One with a job or an answer under way may still read it. */
+static void check_leaving(struct connections *all, struct connection *connection)
+{
+    int unread = 0;
+    enum phase phase = connection->phase;
+    if (phase != PHASE_HEAD && phase != PHASE_BODY && phase != PHASE_IDLE)
+        return; /* looked at again in PHASE_IDLE */
+    if (ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0)
+        watch_leaving(all, connection, EPOLL_CTL_MOD);
+    else
+        connection_cut(connection);
+}
+
 struct connection *connection_create(struct connections *all, struct MHD_Connection *mhd, int fd,
                                      int64_t now_ns)
 {
@@ -59,6 +82,7 @@ struct connection *connection_create(struct connections *all, struct MHD_Connect
     connection->mhd = mhd;
     connection->fd = fd;
     append_to_phase(all, connection, PHASE_HEAD, now_ns);
+    watch_leaving(all, connection, EPOLL_CTL_ADD);
     return connection;
 }
 
@@ -75,6 +99,8 @@ void connection_enter(struct connections *all, struct connection *connection, en
 {
     unlink_from_phase(all, connection);
     append_to_phase(all, connection, phase, now_ns);
+    if (connection->has_left && phase == PHASE_IDLE && !connection->is_cut)
+        check_leaving(all, connection);
 }
 
 void connection_refuse(struct connection *connection, const struct problem *problem,
@@ -108,6 +134,7 @@ void connection_cut(struct connection *connection)
 void connection_linger(struct connections *all, struct connection *connection, int64_t now_ns)
 {
     connection->mhd = NULL;
+    (void)epoll_ctl(all->epoll, EPOLL_CTL_DEL, connection->fd, NULL); /* or the copy keeps it */
     connection->fd = dup(connection->fd);
     connection_enter(all, connection, PHASE_LINGER, now_ns);
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = connection};
@@ -115,7 +142,7 @@ void connection_linger(struct connections *all, struct connection *connection, i
         connection_destroy(all, connection); /* out of descriptors: close as it would have been */
 }
 
-void connection_drain(struct connections *all, struct connection *connection)
+static void drain(struct connections *all, struct connection *connection)
 {
     static _Thread_local char piece[LINGER_PIECE_BYTES];
     for (int i = 0; i < LINGER_PIECES; i++) {
@@ -129,6 +156,17 @@ void connection_drain(struct connections *all, struct connection *connection)
             return;
         }
     }
+}
+
+void connection_on_event(struct connections *all, struct connection *connection)
+{
+    if (connection->phase == PHASE_LINGER) {
+        drain(all, connection);
+        return;
+    }
+    connection->has_left = true;
+    if (!connection->is_cut)
+        check_leaving(all, connection);
 }
 
 /* A client that has begun a request is told why it is cut off; an idle one is only closed. */

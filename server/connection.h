@@ -32,6 +32,7 @@ struct connection {
     int64_t deadline_ns;
     struct connection *previous, *next; /* in the phase's FIFO */
     bool is_cut;                        /* shut down; libmicrohttpd has not noticed yet */
+    bool has_left;                      /* its client sends no more: what is unread is the last */
     bool must_linger;                   /* close only when the client has stopped sending */
     uint64_t linger_bytes;              /* read while lingering */
 };
@@ -44,9 +45,11 @@ struct phase_queue {
 
 struct connections {
     struct phase_queue queue[PHASE_COUNT];
-    int epoll; /* lingering descriptors are added here, data.ptr the connection */
+    int epoll; /* the loop's; descriptors are added here, data.ptr the connection */
 };
 
+/* Also watches for the client's leaving. libmicrohttpd may miss it: it waits for a further edge after
+ * a short read, and there is none when the end came together with the last bytes. */
 struct connection *connection_create(struct connections *all, struct MHD_Connection *mhd, int fd,
                                      int64_t now_ns);
 void connection_destroy(struct connections *all, struct connection *connection);
@@ -67,8 +70,9 @@ void connection_cut(struct connection *connection);
  * that the answer is not lost to the reset that closing over unread bytes would send. */
 void connection_linger(struct connections *all, struct connection *connection, int64_t now_ns);
 
-/* A lingering connection is readable: reads and discards; destroys it at its end or cap. */
-void connection_drain(struct connections *all, struct connection *connection);
+/* epoll has something to say: the client has left; or it lingers and is readable, and then what came
+ * is read and forgotten, and the connection destroyed at its end or cap. */
+void connection_on_event(struct connections *all, struct connection *connection);
 
 /* Ends every connection whose phase is over its time. Returns the next deadline, INT64_MAX: none. */
 int64_t connections_expire(struct connections *all, int64_t now_ns);

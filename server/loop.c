@@ -264,8 +264,8 @@ static int wait_for_events(struct loop *loop, struct epoll_event *event, int tim
     return event_count;
 }
 
-/* A source is known by its address: a listener, a lingering connection, or one of the two that ask
- * for nothing but a round. */
+/* A source is known by its address: a listener, a connection, or one of the two that ask for nothing
+ * but a round. */
 static void handle_events(struct loop *loop, const struct epoll_event *event, int event_count)
 {
     const int *listener = loop->http->sockets->fd;
@@ -274,7 +274,7 @@ static void handle_events(struct loop *loop, const struct epoll_event *event, in
         if ((const int *)source >= listener && (const int *)source < listener + LISTEN_SOCKETS)
             accept_some(loop, *(const int *)source);
         else if (source != &loop->wake && source != &loop->mhd_epoll)
-            connection_drain(&loop->connections, source);
+            connection_on_event(&loop->connections, source);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "proto/result.h"
 #include "server/accept.h"
@@ -46,6 +47,15 @@ static enum error refuse_large(const struct exchange *exchange, struct problem *
     return ERR_TOO_LARGE;
 }
 
+static enum error check_coding(const struct exchange *exchange, struct problem *problem)
+{
+    const char *coding = exchange->head.content_encoding;
+    if (coding == NULL || strcasecmp(coding, "identity") == 0)
+        return ERR_OK;
+    return problem_set(problem, ERR_MEDIA,
+                       "Content-Encoding is \"%s\"; bodies are read as they are", coding);
+}
+
 static enum error check_open(const struct exchange *exchange, struct problem *problem)
 {
     if (exchange_is_draining(exchange))
@@ -62,6 +72,8 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
     enum error error = check_open(exchange, problem);
     if (error == ERR_OK)
         error = encoding_for(exchange->head.content_type, &encoding, problem);
+    if (error == ERR_OK)
+        error = check_coding(exchange, problem);
     if (error == ERR_OK)
         error = settle_accept(exchange, problem);
     if (error == ERR_OK && !exchange->head.is_chunked &&

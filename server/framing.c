@@ -59,6 +59,8 @@ static void add_known(struct head *head, const char *name, const char *value)
         bool is_continue = strcasecmp(value, "100-continue") == 0;
         head->expects_continue |= is_continue;
         head->expects_other |= !is_continue;
+    } else if (strcasecmp(name, "Content-Encoding") == 0) {
+        head->content_encoding = value;
     } else if (strcasecmp(name, "Content-Type") == 0) {
         head->content_type = value;
     } else if (strcasecmp(name, "Accept") == 0) {

@@ -15,7 +15,7 @@
 
 struct head {
     /* values that handlers read; borrowed, NULL when absent */
-    const char *accept, *content_type, *request_id;
+    const char *accept, *content_encoding, *content_type, *request_id;
     uint64_t content_length; /* valid when length_count is 1 */
     bool expects_continue;
     /* what head_check() judges */

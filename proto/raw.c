@@ -11,14 +11,20 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "proto/pointer.h"
+
+enum { LARGE_BYTES = 32 << 20 }; /* of a body: more than a core's share of any cache */
 
 struct raw {
     const struct encoding *encoding; /* first: see encoding.h */
     struct request *request;
     size_t element_size;
     size_t max_bytes;
+    bool is_large; /* its elements leave the cache before they are computed with */
     uint64_t received_bytes;
     uint64_t expected_bytes; /* BODY_CHUNKED: not known before finish */
     uint64_t a_bytes;        /* UINT64_MAX: not known before finish */
@@ -161,6 +167,7 @@ static enum error raw_create(struct decoder **ret, struct request *request, uint
                         .request = request,
                         .element_size = dtype_size(request->options.dtype),
                         .max_bytes = max_bytes,
+                        .is_large = body_bytes >= LARGE_BYTES && body_bytes != BODY_CHUNKED,
                         .expected_bytes = body_bytes};
     enum error err =
         body_bytes == BODY_CHUNKED ? raw_plan_chunked(raw, problem) : raw_plan(raw, problem);
@@ -194,6 +201,26 @@ static size_t raw_place(const struct raw *raw, size_t *ret_room)
     return raw->b_offset + (raw->received_bytes - raw->a_bytes);
 }
 
+/* Copies a piece of a body that is larger than the caches. Ordinary stores would first read the lines
+ * that they are about to overwrite, and push out what is of use: measured 19 to 31 ms against 11 to
+ * 18 for 256 MiB. Readers in other threads are ordered by the fence. */
+static void copy_past_cache(char *to, const char *from, size_t size)
+{
+#ifdef __SSE2__
+    size_t head = -(uintptr_t)to % sizeof(__m128i);
+    if (head > size)
+        head = size;
+    memcpy(to, from, head);
+    size_t whole = head + (size - head) / sizeof(__m128i) * sizeof(__m128i);
+    for (size_t i = head; i < whole; i += sizeof(__m128i))
+        _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
+    memcpy(to + whole, from + whole, size - whole);
+    _mm_sfence();
+#else
+    memcpy(to, from, size);
+#endif
+}
+
 static enum error raw_feed(struct decoder *decoder, const char *data, size_t size,
                            struct problem *problem)
 {
@@ -208,7 +235,11 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
             return too_large(raw, problem);
         if (buffer_reserve(buffer, offset + piece) != ERR_OK)
             return problem_set(problem, ERR_NOMEM, "no memory for more operands");
-        memcpy((char *)buffer->block.data + offset, data, piece);
+        char *place = (char *)buffer->block.data + offset;
+        if (raw->is_large)
+            copy_past_cache(place, data, piece);
+        else
+            memcpy(place, data, piece);
         buffer->used = offset + piece;
         raw->received_bytes += piece;
         data += piece;

@@ -12,7 +12,12 @@
 
 /* A refused request whose body is no longer than this is read to its end and the connection kept;
  * a longer one is answered at once and the connection closed. */
-enum { DISCARD_BYTES_MAX = 1 << 20 };
+enum {
+    DISCARD_BYTES_MAX = 1 << 20,
+    /* libmicrohttpd keeps parameters too, 64 bytes each in the connection's memory; where that runs
+     * out it neither answers nor closes. There are a dozen to give. */
+    PARAMETERS_MAX = 64,
+};
 
 static struct connection *connection_of(struct MHD_Connection *mhd)
 {
@@ -33,6 +38,22 @@ static const char *origin_form(const char *target)
         return target;
     const char *path = strchr(authority + 3, '/');
     return path != NULL ? path : "/";
+}
+
+static bool has_too_many_parameters(const char *target)
+{
+    size_t count = 0;
+    for (const char *p = strpbrk(target, "?&"); p != NULL; p = strpbrk(p + 1, "?&"))
+        count++;
+    return count > PARAMETERS_MAX;
+}
+
+static void refuse_parameters(struct exchange *exchange)
+{
+    (void)problem_set(&exchange->problem, ERR_OPTION, "more than %d parameters", PARAMETERS_MAX);
+    loop_make_id(exchange->loop, exchange->id);
+    answer_send_problem_early(exchange);
+    connection_cut(exchange->connection);
 }
 
 void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *mhd)
@@ -57,15 +78,51 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
     }
     if (connection->phase != PHASE_HEAD) /* else its time runs since the connection was opened */
         enter_phase(exchange, PHASE_HEAD);
+    connection->exchange = exchange;
+    if (has_too_many_parameters(target))
+        refuse_parameters(exchange);
     return exchange;
 }
 
-static enum MHD_Result add_header(void *head, enum MHD_ValueKind kind, const char *name,
+/* Header fields as libmicrohttpd 0.9 leaves them in its buffer: where each lies tells what it hides.
+ * It joins a folded line to the name of the header before, in other memory, and cuts a value at a
+ * NUL, so that fields are no longer neighbours; it takes a line that begins with a colon for the end
+ * of the head. What follows would be taken for the body by one server and for a request by another.
+ * Version 1.0 refuses all of that itself. */
+struct head_walk {
+    struct head *head;
+    const char *end; /* of the last value; NULL before the first */
+};
+
+static bool is_in_place(const struct head_walk *walk, const char *name, size_t name_size,
+                        const char *value)
+{
+    if (walk->end != NULL && name != walk->end + 2) /* CR and LF between them */
+        return false;
+    const char *colon = name + name_size;
+    return value > colon && strspn(colon + 1, " \t") >= (size_t)(value - colon - 1);
+}
+
+static enum MHD_Result add_header(void *closure, enum MHD_ValueKind kind, const char *name,
                                   size_t name_size, const char *value, size_t value_size)
 {
+    struct head_walk *walk = closure;
     (void)kind;
-    head_add(head, name, name_size, value != NULL ? value : "", value_size);
+    head_add(walk->head, name, name_size, value != NULL ? value : "", value_size);
+    if (MHD_get_version()[0] == '0' && !is_in_place(walk, name, name_size, value))
+        walk->head->flaw = "a header line is folded, holds a NUL or does not end in CR LF";
+    walk->end = value + value_size;
     return MHD_YES;
+}
+
+static void read_head(struct exchange *exchange)
+{
+    static const char empty_line[4]; /* CR LF CR LF, each replaced by a NUL */
+    struct head_walk walk = {.head = &exchange->head};
+    (void)MHD_get_connection_values_n(exchange->mhd, MHD_HEADER_KIND, add_header, &walk);
+    if (walk.end != NULL && exchange->head.flaw == NULL && MHD_get_version()[0] == '0' &&
+        memcmp(walk.end, empty_line, sizeof empty_line) != 0)
+        exchange->head.flaw = "a header line has no name";
 }
 
 /* A client's id is echoed when it is printable ASCII of a sane length, else one is made. */
@@ -110,7 +167,7 @@ static enum MHD_Result refuse_head(struct exchange *exchange)
         !exchange->must_close && !exchange->head.expects_continue && is_discardable(exchange);
     if (later) {
         exchange->state = EXCHANGE_REFUSED;
-        enter_phase(exchange, PHASE_BODY);
+        enter_phase(exchange, PHASE_REFUSE);
         return MHD_YES;
     }
     exchange->must_close |= has_body(exchange);
@@ -123,6 +180,7 @@ static enum MHD_Result refuse_body(struct exchange *exchange)
 {
     if (is_discardable(exchange)) {
         exchange->state = EXCHANGE_REFUSED;
+        enter_phase(exchange, PHASE_REFUSE);
         return MHD_YES;
     }
     answer_send_problem_early(exchange);
@@ -132,9 +190,11 @@ static enum MHD_Result refuse_body(struct exchange *exchange)
 static enum error find_route(struct exchange *exchange, const char *name)
 {
     enum method method = method_parse(name);
-    if (method == 0)
+    if (method == 0) {
+        exchange->must_close = true; /* it may be a header line that was taken for a request */
         return problem_set(&exchange->problem, ERR_UNKNOWN_METHOD,
                            "the method %s is not known here", name);
+    }
     enum error error = route_find(exchange->target, method, &exchange->route, exchange->allow,
                                   sizeof exchange->allow, &exchange->problem);
     if (error == ERR_OK && exchange->route->body == NULL && has_body(exchange)) {
@@ -147,7 +207,7 @@ static enum error find_route(struct exchange *exchange, const char *name)
 
 static enum MHD_Result on_head(struct exchange *exchange, const char *method, const char *version)
 {
-    (void)MHD_get_connection_values_n(exchange->mhd, MHD_HEADER_KIND, add_header, &exchange->head);
+    read_head(exchange);
     settle_id(exchange);
     exchange->first_byte_ns = clock_ns();
     if (head_check(&exchange->head, version, &exchange->problem) != ERR_OK) {
@@ -172,8 +232,10 @@ static enum MHD_Result on_body(struct exchange *exchange, const char *data, size
     if (exchange->body_bytes == 0)
         exchange->first_byte_ns = clock_ns();
     exchange->body_bytes += size;
+    if (exchange->state == EXCHANGE_REFUSED && is_discardable(exchange))
+        return MHD_YES;
     if (exchange->state == EXCHANGE_REFUSED)
-        return is_discardable(exchange) ? MHD_YES : refuse_body(exchange);
+        return refuse_body(exchange);
     assert(exchange->route->body != NULL); /* find_route() refuses a body where there is none */
     if (exchange->route->body(exchange, data, size, &exchange->problem) == ERR_OK)
         return MHD_YES;
@@ -238,6 +300,7 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     assert(exchange->state != EXCHANGE_WORK); /* a suspended connection cannot complete; one that
                                                  was resumed can, when its client has gone */
     *closure = NULL;
+    exchange->connection->exchange = NULL;
     loop_count_answer(loop, exchange->status);
     if (loop_http(loop)->config->access_log)
         log_access(exchange);

@@ -57,6 +57,16 @@ UNCLEAR = {
     "two hosts": head("Host: y", "Content-Length: 0") + SMUGGLED,
     "a name with a bracket": head("Content(Length: 40") + SMUGGLED,
     "a control character in a value": head("X-Note: a\x01b", "Content-Length: 0") + SMUGGLED,
+    "a folded length": head(f"Content-Length: {len(SMUGGLED)}\r\n fold") + SMUGGLED,
+    "a length behind a line end": head(f"Content-Length:\r\n {len(SMUGGLED)}") + SMUGGLED,
+    "a folded coding": head("Transfer-Encoding: chunked\r\n x") + CHUNKED + SMUGGLED,
+    "a second length behind a fold": head(
+        f"Content-Length: {len(SMUGGLED)}\r\n z\r\nContent-Length: 0"
+    )
+    + SMUGGLED,
+    "a header without a name": head(": foo", f"Content-Length: {len(SMUGGLED)}") + SMUGGLED,
+    "a NUL in a length": head(f"Content-Length: {len(SMUGGLED)}\0", "X-Last: 1") + SMUGGLED,
+    "a line that ends in LF alone": head("X-Note: a\nContent-Length: 0") + SMUGGLED,
     "GET with a length": head("Content-Length: 17", start="GET /livez HTTP/1.1") + BODY + SMUGGLED,
     "GET with chunks": head("Transfer-Encoding: chunked", start="GET /livez HTTP/1.1")
     + CHUNKED
@@ -85,6 +95,15 @@ def test_unclear_framing_is_400_and_closes(daemon, name):
 def test_other_transfer_codings_are_501_and_close(daemon, coding):
     data = head(f"Transfer-Encoding: {coding}") + CHUNKED + SMUGGLED
     refused_as(daemon, data, 501, "unknown-coding")
+
+
+def test_a_header_of_nothing_but_a_colon_serves_nothing_more(daemon):
+    """libmicrohttpd 0.9 ends the head there; the line after it is no request."""
+    with daemon.wire() as wire:
+        wire.send(head(":", f"Content-Length: {len(SMUGGLED)}") + SMUGGLED)
+        data = wire.reader.read()
+    assert b'"result"' not in data
+    assert b" 400 " in data
 
 
 def test_an_unknown_method_is_501(daemon):

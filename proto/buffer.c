@@ -63,6 +63,9 @@ enum error buffer_reserve(struct buffer *buffer, size_t size)
     struct block block;
     const struct buffer_source *source = buffer->source;
     enum error err = source->acquire(source->context, size > half_more ? size : half_more, &block);
+    if (err != ERR_OK &&
+        size < half_more) /* memory is short: a step that still costs O(n) in all */
+        err = source->acquire(source->context, size + size / 16, &block);
     if (err != ERR_OK)
         return err;
     assert(block.size >= size && (uintptr_t)block.data % LIMIT_OPERAND_ALIGN == 0);

@@ -29,8 +29,31 @@ static bool add_headers(struct MHD_Response *response, const struct exchange *ex
     return ok;
 }
 
+/* A slow reader keeps its answer's memory as a slow sender keeps its operands'. */
+static bool charge(struct exchange *exchange)
+{
+    struct http *http = loop_http(exchange->loop);
+    uint64_t bytes = exchange->out.capacity;
+    if (bytes <= ANSWER_BYTES_KEPT)
+        return true;
+    exchange->charged_bytes = bytes;
+    if (atomic_fetch_add(&http->answer_bytes, bytes) + bytes <= http->config->memory_budget_bytes)
+        return true;
+    answer_uncharge(exchange);
+    text_fini(&exchange->out);
+    return false;
+}
+
+void answer_uncharge(struct exchange *exchange)
+{
+    atomic_fetch_sub(&loop_http(exchange->loop)->answer_bytes, exchange->charged_bytes);
+    exchange->charged_bytes = 0;
+}
+
 enum error answer_send(struct exchange *exchange, const struct answer *answer)
 {
+    if (!charge(exchange))
+        return ERR_NOMEM;
     /* The text lives in the exchange until libmicrohttpd reports the request completed. */
     struct MHD_Response *response =
         exchange->out.failed ? NULL
@@ -137,6 +160,10 @@ void answer_send_problem_early(struct exchange *exchange)
 
 void answer_send_late(struct connection *connection, enum phase phase, uint64_t limit_ms)
 {
+    if (phase == PHASE_REFUSE) {
+        answer_send_problem_early(connection->exchange);
+        return;
+    }
     struct problem problem;
     (void)problem_set(&problem, ERR_RECEIVE, "the request's %s was not complete in time",
                       phase == PHASE_HEAD ? "head" : "body");

@@ -62,7 +62,7 @@ static void check_leaving(struct connections *all, struct connection *connection
 {
     int unread = 0;
     enum phase phase = connection->phase;
-    if (phase != PHASE_HEAD && phase != PHASE_BODY && phase != PHASE_IDLE)
+    if (phase == PHASE_WORK || phase == PHASE_ANSWER)
         return; /* looked at again in PHASE_IDLE */
     if (ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0)
         watch_leaving(all, connection, EPOLL_CTL_MOD);
@@ -96,8 +96,10 @@ void connection_enter(struct connections *all, struct connection *connection, en
 {
     unlink_from_phase(all, connection);
     append_to_phase(all, connection, phase, now_ns);
+    /* Not at once: libmicrohttpd may have read further requests already, and begins the next one
+     * before the event comes again. */
     if (connection->has_left && phase == PHASE_IDLE && !connection->is_cut)
-        check_leaving(all, connection);
+        watch_leaving(all, connection, EPOLL_CTL_MOD);
 }
 
 void connection_answer(struct connection *connection, const struct text *answer)
@@ -172,7 +174,7 @@ static void expire(struct connections *all, struct connection *connection, int64
         connection_destroy(all, connection);
         return;
     }
-    if (phase == PHASE_HEAD || phase == PHASE_BODY) {
+    if (phase == PHASE_HEAD || phase == PHASE_BODY || phase == PHASE_REFUSE) {
         all->on_late(connection, phase, (uint64_t)all->queue[phase].duration_ns / 1000000);
         connection->must_linger = false; /* it had its time */
     }

@@ -14,10 +14,12 @@
 #include "proto/text.h"
 
 struct MHD_Connection;
+struct exchange;
 
 enum phase {
     PHASE_HEAD,   /* the head of a request is due */
     PHASE_BODY,   /* its body is due */
+    PHASE_REFUSE, /* the rest of a refused body is due: then its client hears why */
     PHASE_WORK,   /* its job is with a device: no deadline here, the job has its own */
     PHASE_ANSWER, /* the client must read the answer */
     PHASE_IDLE,   /* kept alive, nothing asked */
@@ -27,6 +29,7 @@ enum phase {
 
 struct connection {
     struct MHD_Connection *mhd; /* NULL while lingering */
+    struct exchange *exchange;  /* begun and not completed; NULL: none */
     int fd;                     /* libmicrohttpd's; ours while lingering */
     enum phase phase;
     int64_t deadline_ns;

@@ -302,6 +302,8 @@ static enum error refuse_job(const struct job *job, struct problem *problem)
 enum error dot_resume(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
+    if (dot->job.error == ERR_OK && clock_ns() > dot->job.deadline_ns)
+        dot->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
     if (dot->job.error != ERR_OK)
         return refuse_job(&dot->job, problem);
     struct device_info info = gpu_device_info(gpu_of(exchange), dot->job.device);
@@ -317,7 +319,9 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
     result_round(&result);
     result.timing = timing_of(exchange);
-    return dot->wants_raw ? send_raw(exchange, &result) : send_json(exchange, &result);
+    enum error error = dot->wants_raw ? send_raw(exchange, &result) : send_json(exchange, &result);
+    job_fini(&dot->job); /* the client may take its time, but not with these */
+    return error;
 }
 
 void dot_fini(struct dot_exchange *dot)

@@ -51,6 +51,7 @@ struct exchange {
     int64_t first_byte_ns;       /* of the body, or the end of the head when there is none */
     uint64_t body_bytes;         /* so far */
     struct dot_exchange dot;     /* of /v1/dot */
+    uint64_t charged_bytes;      /* of out, in http->answer_bytes */
     struct text out;             /* the answer's body, until the client has it */
 };
 

@@ -22,7 +22,8 @@ struct http {
     atomic_bool is_draining;          /* main thread: false to true, once */
     atomic_bool is_late;     /* main thread: false to true, once; the time for draining is over */
     atomic_bool is_stopping; /* main thread: false to true, once; loops wind up */
-    pthread_mutex_t lock;    /* of quiet_changed alone; innermost */
+    atomic_ullong answer_bytes; /* loops; memory of large answers, within the memory budget */
+    pthread_mutex_t lock;       /* of quiet_changed alone; innermost */
     pthread_cond_t quiet_changed;
 };
 

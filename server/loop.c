@@ -32,9 +32,9 @@ enum {
     CONNECTION_MEMORY_BYTES = 64 << 10, /* measured: larger pools cost small requests dearly */
     ACCEPTS_A_ROUND = 16,
     EVENTS_A_ROUND = 64,
-    EXCHANGES_KEPT = 256,         /* free exchanges kept for reuse */
-    ANSWER_BYTES_KEPT = 64 << 10, /* memory for answers kept with them */
-    ACCEPT_PAUSE_MS = 100,        /* when descriptors or memory have run out */
+    EXCHANGES_KEPT = 256,  /* free exchanges kept for reuse */
+    ACCEPT_PAUSE_MS = 100, /* when descriptors or memory have run out */
+    REFUSE_MS = 1000,
     LINGER_MS = 5000,
     STOP_MS = 2000, /* after http_drain(): what is still unread is answered within this */
 };
@@ -229,6 +229,9 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     atomic_fetch_sub(&loop->open_count, 1);
     if (connection == NULL)
         return;
+    if (connection->exchange != NULL) /* begun, but never told to the handler as completed */
+        loop_exchange_free(loop, connection->exchange);
+    connection->exchange = NULL;
     if (connection->must_linger)
         connection_linger(&loop->connections, connection, loop->now_ns);
     else
@@ -364,6 +367,7 @@ static void set_durations(struct loop *loop)
     struct phase_queue *queue = loop->connections.queue;
     queue[PHASE_HEAD].duration_ns = (int64_t)config->head_timeout_ms * 1000000;
     queue[PHASE_BODY].duration_ns = (int64_t)config->body_timeout_ms * 1000000;
+    queue[PHASE_REFUSE].duration_ns = REFUSE_MS * (int64_t)1000000;
     queue[PHASE_ANSWER].duration_ns = (int64_t)config->write_timeout_ms * 1000000;
     queue[PHASE_IDLE].duration_ns = (int64_t)config->idle_timeout_ms * 1000000;
     queue[PHASE_LINGER].duration_ns = LINGER_MS * (int64_t)1000000;
@@ -383,7 +387,8 @@ static bool start_daemon(struct loop *loop)
     loop->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, exchange_on_request, loop, MHD_OPTION_EXTERNAL_LOGGER,
         discard_library_log, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT, loop->connections_max,
+        (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+        loop->connections_max + loop->http->loop_count, /* loops may give it one each at a time */
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop, MHD_OPTION_URI_LOG_CALLBACK,
         exchange_on_target, loop, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_completed, loop,
         MHD_OPTION_END);
@@ -533,6 +538,7 @@ void loop_exchange_free(struct loop *loop, struct exchange *exchange)
 {
     dot_fini(&exchange->dot);
     free(exchange->target);
+    answer_uncharge(exchange);
     atomic_fetch_sub_explicit(&loop->exchanges, 1, memory_order_relaxed);
     if (exchange->out.capacity > ANSWER_BYTES_KEPT)
         text_fini(&exchange->out);

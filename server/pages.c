@@ -92,12 +92,13 @@ static struct loop_stats sum_stats(const struct http *http)
     return sum;
 }
 
-static json_t *describe_memory(struct gpu *gpu)
+static json_t *describe_memory(struct http *http)
 {
-    struct gpu_memory memory = gpu_memory(gpu);
-    return json_pack("{s:I, s:I, s:I, s:I}", "budget_bytes", (json_int_t)memory.budget_bytes,
-                     "used_bytes", (json_int_t)memory.used_bytes, "pinned_bytes",
-                     (json_int_t)memory.pinned_bytes, "pinned_used_bytes",
+    struct gpu_memory memory = gpu_memory(http->gpu);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "answer_bytes",
+                     (json_int_t)atomic_load(&http->answer_bytes), "budget_bytes",
+                     (json_int_t)memory.budget_bytes, "used_bytes", (json_int_t)memory.used_bytes,
+                     "pinned_bytes", (json_int_t)memory.pinned_bytes, "pinned_used_bytes",
                      (json_int_t)memory.pinned_used_bytes);
 }
 
@@ -117,7 +118,7 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
         (json_int_t)stats.exchanges, "answers_2xx_total", (json_int_t)stats.answers_2xx,
         "answers_4xx_total", (json_int_t)stats.answers_4xx, "answers_5xx_total",
         (json_int_t)stats.answers_5xx, "connections", "open", (json_int_t)stats.connections,
-        "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http->gpu),
+        "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http),
         "devices", describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }

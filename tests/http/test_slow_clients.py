@@ -63,6 +63,51 @@ def test_an_idle_connection_is_closed(start_daemon):
         assert wire.answer() is None
 
 
+@pytest.mark.every_build
+def test_a_refused_body_that_does_not_end_hears_why(daemon):
+    with daemon.wire() as wire:
+        wire.send(post("/v1/dot", b"abc", "Content-Type: text/plain").replace(b": 3", b": 1000"))
+        wire.answer().problem(415, "unsupported-media-type")
+        assert wire.answer() is None
+    with daemon.wire() as wire:
+        wire.send(post("/v1/dot", b"not").replace(b": 3", b": 1000"))
+        wire.answer().problem(400, "bad-syntax")
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("lane", [65536, 0])
+def test_pipelined_requests_before_a_half_close_are_all_answered(start_daemon, lane):
+    daemon = start_daemon(inline_terms=lane)
+    with daemon.wire() as wire:
+        wire.send(post("/v1/dot", b'{"a":[2],"b":[3]}') * 20)
+        wire.socket.shutdown(socket.SHUT_WR)
+        assert [answer.ok()["result"] for answer in wire.answers_until_closed()] == [6.0] * 20
+
+
+def test_more_parameters_than_there_are_are_refused_and_forgotten(daemon):
+    for _ in range(3):
+        with daemon.wire() as wire:
+            wire.send(b"GET /livez?" + b"x&" * 1100 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+            wire.answer().problem(400, "bad-option")
+            assert wire.answer() is None
+    daemon.wait_status(lambda status: status["requests"]["in_flight"] == 1)
+
+
+def test_answers_that_nobody_reads_stay_within_the_budget(start_daemon):
+    """Each is some 13 MB of brackets; the third finds the budget full."""
+    daemon = start_daemon(memory_budget_bytes=32 << 20, max_results=1 << 20)
+    target = f"/v1/dot?dtype=float32&shape_a={1 << 19},0&shape_b=0"
+    request = post(target, b"", "Content-Type: application/octet-stream")
+    wires = [daemon.wire() for _ in range(4)]
+    for wire in wires:
+        wire.send(request)
+    status = daemon.wait_status(lambda status: status["requests"]["answers_5xx_total"] >= 1)
+    assert 0 < status["memory"]["answer_bytes"] <= 32 << 20
+    for wire in wires:
+        wire.close()
+    daemon.wait_status(lambda status: status["memory"]["answer_bytes"] == 0)
+
+
 def test_half_a_body_and_silence_is_408(start_daemon):
     daemon = start_daemon(body_timeout_ms=300)
     with daemon.wire() as wire:

@@ -14,8 +14,6 @@
 #include "proto/buffer.h"
 #include "proto/tensor.h"
 
-enum accuracy { ACCURACY_DEFAULT, ACCURACY_FAST, ACCURACY_EXACT };
-
 const char *accuracy_name(enum accuracy accuracy);
 
 /* One bit an option, in `given`: so that a repeated or contradicting one is found. */

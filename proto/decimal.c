@@ -196,6 +196,26 @@ int decimal_side(const struct decimal *decimal, double value)
     return magnitude_compare(decimal, m, (biased == 0 ? 1 : biased) - 1 + FLOAT64_LOWEST);
 }
 
+bool decimal_whole(const struct decimal *decimal, uint64_t *ret_magnitude)
+{
+    uint64_t magnitude = decimal->digits;
+    int64_t exponent = magnitude == 0 ? 0 : decimal->exponent;
+    if (decimal->is_cut) /* more than 19 digits: 10^19 at least, or a fraction */
+        return false;
+    for (; exponent < 0; exponent++) { /* 19 rounds at most: magnitude is not 0 */
+        if (magnitude % 10 != 0)
+            return false;
+        magnitude /= 10;
+    }
+    for (; exponent > 0; exponent--) /* likewise: 10^19 is too large */
+        if (__builtin_mul_overflow(magnitude, 10, &magnitude))
+            return false;
+    if (magnitude > (uint64_t)1 << 63)
+        return false;
+    *ret_magnitude = magnitude;
+    return true;
+}
+
 double decimal_nudge(double value, int side)
 {
     uint64_t bits;

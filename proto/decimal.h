@@ -1,7 +1,8 @@
 /* decimal.h - one decimal number: its text taken apart, and rounded once to a binary type.
  *
- * Door: decimal_scan(), then decimal_float32() or decimal_float64(). Numbers of up to 19 digits with
- * a small exponent are done inline here, because a call a number costs a tenth of the reader's speed.
+ * Door: decimal_scan(), then decimal_float32(), decimal_float64(), decimal_narrow() or
+ * decimal_whole(). Numbers of up to 19 digits with a small exponent are done inline here, because a
+ * call a number costs a tenth of the reader's speed.
  *
  * A type narrower than float64 is reached through float64 without rounding twice: where the float64
  * alone does not settle the second rounding (it may sit on a midpoint of the narrower type),
@@ -22,6 +23,7 @@
 
 #include "proto/digits8.h"
 #include "proto/error.h"
+#include "proto/narrow.h"
 
 /* The magnitude is digits 10^exponent, or when is_cut, above it and below (digits + 1) 10^exponent. */
 struct decimal {
@@ -43,6 +45,9 @@ enum error decimal_float64_any(const struct decimal *decimal, double *ret);
 
 /* How |decimal| compares with |value|, the float64 it rounds to: -1 below, 0 equal, 1 above. */
 int decimal_side(const struct decimal *decimal, double value);
+
+/* |decimal| when it is a whole number up to 2^63, whatever way it is written ("1e2", "3.0"). */
+bool decimal_whole(const struct decimal *decimal, uint64_t *ret_magnitude);
 
 /* Moves value one unit away from zero (side 1) or towards it (side -1). */
 double decimal_nudge(double value, int side);
@@ -148,6 +153,23 @@ static inline enum error decimal_float64(const struct decimal *decimal, double *
     if (__builtin_expect(!decimal_is_short(decimal), 0))
         return decimal_float64_any(decimal, ret);
     *ret = decimal_float64_short(decimal);
+    return ERR_OK;
+}
+
+/* Rounds to float16 or bfloat16. ERR_VALUE: rounds beyond the type's largest number. */
+static inline enum error decimal_narrow(const struct decimal *decimal, struct narrow type,
+                                        uint16_t *ret)
+{
+    double value;
+    enum error err = decimal_float64(decimal, &value);
+    if (err != ERR_OK)
+        return err;
+    uint16_t bits = narrow_bits(value, type);
+    if (float64_may_be_midpoint(value) && narrow_value(bits, type) != value)
+        bits = narrow_bits(decimal_nudge(value, decimal_side(decimal, value)), type);
+    if (isinf(narrow_value(bits, type)))
+        return ERR_VALUE;
+    *ret = bits;
     return ERR_OK;
 }
 

@@ -142,8 +142,9 @@ static inline __attribute__((always_inline)) bool brief_store(const char *text, 
         return brief_whole(value, INT64_MIN, INT64_MAX, sizeof(int64_t), out);
     default:
         memcpy(out, &value, sizeof value);
-        return dtype == DTYPE_FLOAT64 || !float64_may_be_midpoint(value) ||
-               (double)(int64_t)value == value;
+        if (dtype == DTYPE_FLOAT64 || !float64_may_be_midpoint(value))
+            return true;
+        return (double)(int64_t)value == value;
     }
 }
 

@@ -218,32 +218,36 @@ run_of(struct numbers *n, const char *p, const char *end, enum dtype part, size_
     return p;
 }
 
+/* A function each: in one with all of them the compiler keeps less in registers, at a tenth of the
+ * speed. */
+#define RUN(name, part, type)                                                 \
+    static __attribute__((noinline))                                          \
+    const char *run_##name(struct numbers *n, const char *p, const char *end) \
+    {                                                                         \
+        return run_of(n, p, end, part, sizeof(type));                         \
+    }
+RUN(float16, DTYPE_FLOAT16, uint16_t)
+RUN(bfloat16, DTYPE_BFLOAT16, uint16_t)
+RUN(float32, DTYPE_FLOAT32, float)
+RUN(float64, DTYPE_FLOAT64, double)
+RUN(int8, DTYPE_INT8, int8_t)
+RUN(uint8, DTYPE_UINT8, uint8_t)
+RUN(int32, DTYPE_INT32, int32_t)
+RUN(int64, DTYPE_INT64, int64_t)
+RUN(unknown, DTYPE_UNKNOWN, double)
+#undef RUN
+
 static const char *run_read(struct numbers *n, const char *p, const char *end)
 {
-    switch (n->part) {
-    case DTYPE_FLOAT16:
-        return run_of(n, p, end, DTYPE_FLOAT16, sizeof(uint16_t));
-    case DTYPE_BFLOAT16:
-        return run_of(n, p, end, DTYPE_BFLOAT16, sizeof(uint16_t));
-    case DTYPE_FLOAT32:
-        return run_of(n, p, end, DTYPE_FLOAT32, sizeof(float));
-    case DTYPE_FLOAT64:
-        return run_of(n, p, end, DTYPE_FLOAT64, sizeof(double));
-    case DTYPE_INT8:
-        return run_of(n, p, end, DTYPE_INT8, sizeof(int8_t));
-    case DTYPE_UINT8:
-        return run_of(n, p, end, DTYPE_UINT8, sizeof(uint8_t));
-    case DTYPE_INT32:
-        return run_of(n, p, end, DTYPE_INT32, sizeof(int32_t));
-    case DTYPE_INT64:
-        return run_of(n, p, end, DTYPE_INT64, sizeof(int64_t));
-    case DTYPE_UNKNOWN:
-        return run_of(n, p, end, DTYPE_UNKNOWN, sizeof(double));
-    case DTYPE_COMPLEX64:
-    case DTYPE_COMPLEX128:
-        break; /* no part is complex */
-    }
-    return p;
+    static const char *(*const runs[])(struct numbers * n, const char *p, const char *end) = {
+        [DTYPE_FLOAT16] = run_float16, [DTYPE_BFLOAT16] = run_bfloat16,
+        [DTYPE_FLOAT32] = run_float32, [DTYPE_FLOAT64] = run_float64,
+        [DTYPE_INT8] = run_int8,       [DTYPE_UINT8] = run_uint8,
+        [DTYPE_INT32] = run_int32,     [DTYPE_INT64] = run_int64,
+        [DTYPE_UNKNOWN] = run_unknown,
+    };
+    assert(runs[n->part] != NULL); /* a part is never complex */
+    return runs[n->part](n, p, end);
 }
 
 /* The type does not hold the number. */

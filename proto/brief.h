@@ -107,7 +107,8 @@ static inline bool brief_narrow(double value, struct narrow type, char *out)
     uint16_t bits = narrow_bits(value, type);
     double narrow = narrow_value(bits, type);
     memcpy(out, &bits, sizeof bits);
-    return (!float64_may_be_midpoint(value) || narrow == value) && !isinf(narrow);
+    bool is_settled = !float64_may_be_midpoint(value) || (double)(int64_t)value == value;
+    return (is_settled || narrow == value) && !isinf(narrow);
 }
 
 static inline bool brief_whole(double value, int64_t min, int64_t max, size_t size, char *out)

@@ -118,8 +118,8 @@ static inline bool brief_whole(double value, int64_t min, int64_t max, size_t si
     return (double)whole == value && min <= whole && whole <= max;
 }
 
-/* Stores [text, stop) as a real type if it is one of the commonest numbers that the type holds; false:
- * leaf.h knows. DTYPE_UNKNOWN: as a float64 that settles the decimal for every type. */
+/* Stores [text, stop) as a real type if it is one of the commonest numbers that the type holds;
+ * false: leaf.h knows. DTYPE_UNKNOWN: as a float64 that settles the decimal for every type. */
 static inline __attribute__((always_inline)) bool brief_store(const char *text, const char *stop,
                                                               enum dtype dtype, char *out)
 {

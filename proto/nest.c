@@ -60,8 +60,8 @@ enum error nest_number(struct nest *nest, struct problem *problem)
     return ERR_OK;
 }
 
-/* Has the array that ends the length of the others at its depth? The first one settles it. Rows that
- * are empty have no pairs in them. */
+/* Has the array that ends the length of the others at its depth? The first one settles it. Rows
+ * that are empty have no pairs in them. */
 static enum error length_check(struct nest *nest, int level, struct problem *problem)
 {
     uint64_t count = nest->count[level];

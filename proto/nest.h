@@ -1,9 +1,8 @@
-/* nest.h - how the arrays of one operand nest: every row of a level has one length, numbers stand at
- * one depth, and complex elements are pairs. Private to the reader of arrays, numbers.c.
+/* nest.h - how the arrays of one operand nest: every row of a level has one length, numbers stand
+ * at one depth, and complex elements are pairs. Private to the reader of arrays, numbers.c.
  *
- * Door: nest_open(), nest_number() and nest_close() as the text has them, in any order that the text
- * may have; nest_settle() makes the elements' shape of it. A failure says what is wrong; where it is
- * adds nest_locate(), which needs to know how deep.
+ * Door: nest_open(), nest_number() and nest_close() as the text has them; nest_settle() makes the
+ * elements' shape of it. A failure says what is wrong; nest_locate(), told how deep, says where.
  */
 #ifndef PROTO_NEST_H
 #define PROTO_NEST_H

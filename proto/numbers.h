@@ -5,9 +5,9 @@
  * one number that a piece boundary cut.
  *
  * Every decimal is rounded once, to nearest even, to its element type; an integer type takes whole
- * numbers of its range alone, however they are written ("1e2", "3.0"). A complex element is an array
- * of two numbers, so that its operand nests one level deeper than its shape. When dtype comes after
- * the array, numbers are stored as float64, and what that hides of a decimal is remembered
+ * numbers of its range alone, however they are written ("1e2", "3.0"). A complex element is an
+ * array of two numbers, so that its operand nests one level deeper than its shape. When dtype comes
+ * after the array, numbers are stored as float64, and what that hides of a decimal is remembered
  * (unsettled.h) for numbers_convert().
  *
  * Text is RFC 8259; NaN, Infinity and -Infinity are read bare or quoted. No locale is consulted.

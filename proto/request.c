@@ -85,7 +85,7 @@ static enum dtype default_result(enum dtype dtype)
     return dtype_is_complex(dtype) ? DTYPE_COMPLEX128 : DTYPE_FLOAT64;
 }
 
-/* Exact integers may be wanted as such, or rounded once to a float type; nothing else changes kind. */
+/* Exact integers may be wanted as such, or rounded to a float type; nothing else changes kind. */
 static bool result_is_possible(enum dtype dtype, enum dtype result)
 {
     if (dtype_is_complex(dtype))

@@ -21,7 +21,7 @@ void unsettled_fini(struct unsettled *list)
 static enum error unsettled_append(struct unsettled *list, struct doubt doubt)
 {
     if (list->count == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+        size_t capacity = list->capacity == 0 ? 8 : list->capacity * 2;
         struct doubt *entry = realloc(list->entry, capacity * sizeof *entry);
         if (entry == NULL)
             return ERR_NOMEM;

@@ -1,5 +1,5 @@
-/* unsettled.h - float64s that stand for decimals until the element type is known, and their rounding
- * to it. Private to the reader of arrays, numbers.c.
+/* unsettled.h - float64s that stand for decimals until the element type is known, and their
+ * rounding to it. Private to the reader of arrays, numbers.c.
  *
  * Door: unsettled_note() for every decimal that was stored as a float64, unsettled_convert() once.
  * The float64 alone settles almost every decimal. Remembered are the others: an inexact one that

@@ -1,4 +1,4 @@
-/* narrow_test.c - float16, bfloat16 and the integers: every pattern, every midpoint, and a table. */
+/* narrow_test.c - float16, bfloat16, integers: every pattern, every midpoint, and a table. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -47,7 +47,9 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned width) : x(width), y(1), z(1) {}
+    dim3(unsigned width) : x(width), y(1), z(1)
+    {
+    }
 };
 
 /* --- launching --- */
@@ -115,13 +117,15 @@ static inline Value emu_shuffle(unsigned mask, emu_kind kind, Value value, unsig
 }
 
 /* A lane that does not exist gives one's own value. */
-template <typename Value> static inline Value __shfl_down_sync(unsigned mask, Value value, unsigned by)
+template <typename Value>
+static inline Value __shfl_down_sync(unsigned mask, Value value, unsigned by)
 {
     unsigned lane = threadIdx.x % 32;
     return emu_shuffle(mask, EMU_SHUFFLE_DOWN, value, lane + by < 32 ? lane + by : lane);
 }
 
-template <typename Value> static inline Value __shfl_up_sync(unsigned mask, Value value, unsigned by)
+template <typename Value>
+static inline Value __shfl_up_sync(unsigned mask, Value value, unsigned by)
 {
     unsigned lane = threadIdx.x % 32;
     return emu_shuffle(mask, EMU_SHUFFLE_UP, value, lane >= by ? lane - by : lane);

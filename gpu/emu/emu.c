@@ -259,8 +259,8 @@ static uint64_t random_below(uint64_t limit)
 
 static void deadlock(void)
 {
-    (void)fprintf(stderr, "emu: block %u stands still: %u of %u threads wait at a barrier;", emu_block.x,
-                  emu.barrier.arrived, emu.threads);
+    (void)fprintf(stderr, "emu: block %u stands still: %u of %u threads wait at a barrier;",
+                  emu_block.x, emu.barrier.arrived, emu.threads);
     for (uint32_t warp = 0; warp < emu.threads / WARP; warp++)
         if (emu.warp[warp].barrier.arrived > 0)
             (void)fprintf(stderr, " warp %u: %u lanes wait;", warp, emu.warp[warp].barrier.arrived);
@@ -317,8 +317,8 @@ static uint32_t *shuffled(uint32_t count)
     return order;
 }
 
-void emu_run(uint32_t blocks, uint32_t threads, size_t shared_bytes, void (*body)(const void *context),
-             const void *context)
+void emu_run(uint32_t blocks, uint32_t threads, size_t shared_bytes,
+             void (*body)(const void *context), const void *context)
 {
     assert(blocks > 0 && threads > 0 && threads <= FIBER_LIMIT && threads % WARP == 0);
     assert(shared_bytes <= SHARED_LIMIT_BYTES);

@@ -33,8 +33,8 @@ struct emu_settings emu_get(void);
 
 /* Runs body(context) in every thread of every block; the caller's thread waits. One grid at a time
  * in the process. threads: of a block, at most 1024, whole warps. */
-void emu_run(uint32_t blocks, uint32_t threads, size_t shared_bytes, void (*body)(const void *context),
-             const void *context);
+void emu_run(uint32_t blocks, uint32_t threads, size_t shared_bytes,
+             void (*body)(const void *context), const void *context);
 
 /* --- for the running kernel --- */
 

@@ -7,17 +7,28 @@ namespace
 const struct exact_kernel *kernel_of(enum dtype dtype)
 {
     switch (dtype) {
-    case DTYPE_FLOAT16: return &exact_float16;
-    case DTYPE_BFLOAT16: return &exact_bfloat16;
-    case DTYPE_FLOAT32: return &exact_float32;
-    case DTYPE_FLOAT64: return &exact_float64;
-    case DTYPE_INT8: return &exact_int8;
-    case DTYPE_UINT8: return &exact_uint8;
-    case DTYPE_INT32: return &exact_int32;
-    case DTYPE_INT64: return &exact_int64;
-    case DTYPE_COMPLEX64: return &exact_complex64;
-    case DTYPE_COMPLEX128: return &exact_complex128;
-    default: return NULL;
+    case DTYPE_FLOAT16:
+        return &exact_float16;
+    case DTYPE_BFLOAT16:
+        return &exact_bfloat16;
+    case DTYPE_FLOAT32:
+        return &exact_float32;
+    case DTYPE_FLOAT64:
+        return &exact_float64;
+    case DTYPE_INT8:
+        return &exact_int8;
+    case DTYPE_UINT8:
+        return &exact_uint8;
+    case DTYPE_INT32:
+        return &exact_int32;
+    case DTYPE_INT64:
+        return &exact_int64;
+    case DTYPE_COMPLEX64:
+        return &exact_complex64;
+    case DTYPE_COMPLEX128:
+        return &exact_complex128;
+    default:
+        return NULL;
     }
 }
 

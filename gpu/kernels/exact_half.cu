@@ -22,9 +22,9 @@ namespace
 const uint64_t COARSE_BITS = 0x42b8000000000000, FINE_BITS = 0x4038000000000000;
 
 enum {
-    COARSE_UNIT = 40,                        /* 2^-8 is 2^40 times 2^-48 */
-    POSITION = -48 - EXACT_FLOAT32_BASE,     /* of 2^-48 in the limbs */
-    VECTORS = 128,                           /* of 8 products, between two readings */
+    COARSE_UNIT = 40,                    /* 2^-8 is 2^40 times 2^-48 */
+    POSITION = -48 - EXACT_FLOAT32_BASE, /* of 2^-48 in the limbs */
+    VECTORS = 128,                       /* of 8 products, between two readings */
 };
 
 __device__ inline float half_to_float(unsigned short bits)
@@ -55,7 +55,9 @@ class sum_float16
     enum { LIMBS = EXACT_FLOAT32_LIMBS, BASE = EXACT_FLOAT32_BASE, PART_BYTES = LIMBS * 8 };
     static const enum dtype DTYPE = DTYPE_FLOAT16;
 
-    __device__ sum_float16(char *region, const struct grid_task &) : limb_((int64_t *)region) {}
+    __device__ sum_float16(char *region, const struct grid_task &) : limb_((int64_t *)region)
+    {
+    }
 
     __device__ void begin()
     {

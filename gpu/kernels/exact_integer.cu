@@ -22,7 +22,9 @@ class integers
     enum { THREADS = 512, BLOCKS = 2, LOADS = 4, PARTS = 1 };
     enum { LIMBS = EXACT_INTEGER_LIMBS, BASE = EXACT_INTEGER_BASE, PART_BYTES = LIMBS * 8 };
 
-    __device__ integers(char *region) : limb_((int64_t *)region) {}
+    __device__ integers(char *region) : limb_((int64_t *)region)
+    {
+    }
 
     __device__ bool is_odd() const
     {
@@ -65,7 +67,9 @@ template <typename Bytes> class sum_bytes : public integers
     enum { SIZE = 1 };
     static const enum dtype DTYPE = Bytes::DTYPE;
 
-    __device__ sum_bytes(char *region, const struct grid_task &) : integers(region) {}
+    __device__ sum_bytes(char *region, const struct grid_task &) : integers(region)
+    {
+    }
 
     __device__ void begin()
     {
@@ -87,7 +91,11 @@ template <typename Bytes> class sum_bytes : public integers
     __device__ void fold()
     {
         empty();
-        struct words<2> words = {{(int64_t)(uint32_t)total_, total_ >> 32}};
+        struct words<2> words = {
+            {
+                (int64_t)(uint32_t) total_, total_ >> 32
+            }
+        };
         clear_limbs<LIMBS>(limb_);
         fold_into(0, words);
     }
@@ -114,7 +122,9 @@ class sum_int32 : public integers
     enum { SIZE = 4 };
     static const enum dtype DTYPE = DTYPE_INT32;
 
-    __device__ sum_int32(char *region, const struct grid_task &) : integers(region) {}
+    __device__ sum_int32(char *region, const struct grid_task &) : integers(region)
+    {
+    }
 
     __device__ void begin()
     {
@@ -145,7 +155,9 @@ class sum_int64 : public integers
     enum { SIZE = 8 };
     static const enum dtype DTYPE = DTYPE_INT64;
 
-    __device__ sum_int64(char *region, const struct grid_task &) : integers(region) {}
+    __device__ sum_int64(char *region, const struct grid_task &) : integers(region)
+    {
+    }
 
     __device__ void begin()
     {

@@ -127,8 +127,8 @@ struct products {
     int upper[4]; /* upper words, without the sign */
 };
 
-__device__ inline struct products multiply(float x0, float y0, float x1, float y1, float x2, float y2,
-                                           float x3, float y3)
+__device__ inline struct products multiply(float x0, float y0, float x1, float y1, float x2,
+                                           float y2, float x3, float y3)
 {
     struct products m;
     m.p[0] = __dmul_rn((double)x0, (double)y0);
@@ -215,7 +215,9 @@ class sum_float32 : public columns<1, 4>
     enum { THREADS = 256, BLOCKS = 4, LOADS = 4, SIZE = 4 };
     static const enum dtype DTYPE = DTYPE_FLOAT32;
 
-    __device__ sum_float32(char *region, const struct grid_task &) : columns(region) {}
+    __device__ sum_float32(char *region, const struct grid_task &) : columns(region)
+    {
+    }
 
     __device__ void add(uint4 x, uint4 y)
     {
@@ -247,7 +249,9 @@ class sum_bfloat16 : public columns<1, 8>
     enum { THREADS = 256, BLOCKS = 4, LOADS = 4, SIZE = 2 };
     static const enum dtype DTYPE = DTYPE_BFLOAT16;
 
-    __device__ sum_bfloat16(char *region, const struct grid_task &) : columns(region) {}
+    __device__ sum_bfloat16(char *region, const struct grid_task &) : columns(region)
+    {
+    }
 
     __device__ void add(uint4 x, uint4 y)
     {

@@ -150,7 +150,8 @@ __device__ inline void visit_row(const struct row &row, Visit visit)
     const unsigned over_a = (uintptr_t)row.a % GRID_LOAD_BYTES;
     const unsigned over_b = (uintptr_t)row.b % GRID_LOAD_BYTES;
     const bool is_aligned = over_a == over_b && over_a % SIZE == 0;
-    const uint64_t to_boundary = is_aligned ? (GRID_LOAD_BYTES - over_a) % GRID_LOAD_BYTES / SIZE : 0;
+    const uint64_t to_boundary =
+        is_aligned ? (GRID_LOAD_BYTES - over_a) % GRID_LOAD_BYTES / SIZE : 0;
     const uint64_t head = to_boundary < row.n ? to_boundary : row.n;
     const uint64_t vectors = (row.n - head) / places, tail = head + vectors * places;
     const char *a = row.a + head * SIZE, *b = row.b + head * SIZE;
@@ -183,8 +184,8 @@ __device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct
 /* One warp rounds the row whose limbs lie at `limbs`, a part every PART_BYTES. Only the span between
  * the lowest and the highest limb that is not zero is looked at closer. */
 template <typename Sum>
-__device__ __attribute__((noinline)) void settle(char *limbs, unsigned special,
-                                                 const struct grid_task &task, struct dot_value *ret)
+__device__ __attribute__((noinline)) void
+settle(char *limbs, unsigned special, const struct grid_task &task, struct dot_value *ret)
 {
     const unsigned lane = threadIdx.x % GRID_WARP;
     int low = 0, high = Sum::LIMBS - 1;
@@ -224,8 +225,7 @@ struct desk {
 
 /* After each warp has folded: thread i adds up limb i of all warps and passes it on. Only it touches
  * limb i of the first warp, so that may be overwritten. */
-template <typename Sum, typename Take>
-__device__ inline void fold_block(char *shared, Take take)
+template <typename Sum, typename Take> __device__ inline void fold_block(char *shared, Take take)
 {
     const int warps = Sum::THREADS / GRID_WARP, step = Sum::PARTS * Sum::PART_BYTES;
     __syncthreads();
@@ -252,14 +252,13 @@ template <typename Sum> __device__ inline unsigned block_special(const struct de
 /* --- the three forms of a task --- */
 
 template <typename Sum>
-__device__ inline void warp_rows(Sum &sum, char *region, const struct grid_task &task, uint32_t block,
-                                 struct dot_value *result)
+__device__ inline void warp_rows(Sum &sum, char *region, const struct grid_task &task,
+                                 uint32_t block, struct dot_value *result)
 {
     const uint32_t warps = Sum::THREADS / GRID_WARP;
     const uint32_t warp = threadIdx.x / GRID_WARP, lane = threadIdx.x % GRID_WARP;
     for (uint32_t row = warp * task.blocks + block; row < task.rows; row += warps * task.blocks) {
-        unsigned special =
-            add_row(sum, row_of<Sum::SIZE>(task, row, lane, GRID_WARP), task);
+        unsigned special = add_row(sum, row_of<Sum::SIZE>(task, row, lane, GRID_WARP), task);
         settle<Sum>(region, special, task, result + task.result + row * Sum::PARTS);
     }
 }
@@ -333,8 +332,7 @@ __device__ inline void split_row(Sum &sum, char *shared, struct desk &desk, uint
             atomicAdd((unsigned long long *)&total->limb[p][index], (unsigned long long)limb);
     });
     if (task.is_final && arrive(total, desk))
-        settle_total<Sum>(shared, total, task,
-                          launch.result + task.result + row * Sum::PARTS);
+        settle_total<Sum>(shared, total, task, launch.result + task.result + row * Sum::PARTS);
 }
 
 /* The table may lie in host memory: one thread a word fetches the block's entry, once. */

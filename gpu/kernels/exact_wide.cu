@@ -105,12 +105,14 @@ __device__ inline struct pieces fold_digit(const char *part, unsigned row)
     int64_t high = 0;
 #pragma unroll 8
     for (unsigned k = 0; k < GRID_WARP; k++) {
-        const int64_t digit = *(const int64_t *)(part + row * ROW_BYTES + (lane + k) % GRID_WARP * 8);
+        const int64_t digit =
+            *(const int64_t *)(part + row * ROW_BYTES + (lane + k) % GRID_WARP * 8);
         low += (uint32_t)digit;
         high += digit >> 32;
     }
     high += (int64_t)(low >> 32);
-    const uint64_t lower = (low & 0xffffffff) << shift, upper = ((uint64_t)high & 0xffffffff) << shift;
+    const uint64_t lower = (low & 0xffffffff) << shift, upper = ((uint64_t)high & 0xffffffff)
+                                                                << shift;
     struct pieces pieces = {{(int64_t)(lower & 0xffffffff),
                              (int64_t)((lower >> 32) + (upper & 0xffffffff)),
                              (int64_t)(upper >> 32) + (high >> 32) * ((int64_t)1 << shift)}};
@@ -119,7 +121,8 @@ __device__ inline struct pieces fold_digit(const char *part, unsigned row)
 
 /* Pieces of one number are deposited together: rows are 53 bits apart, limbs 32, so no two lanes
  * touch the same limb. The top row holds carries only, and its last piece belongs to no limb. */
-__device__ inline void put_piece(int64_t *limb, unsigned row, int number, const struct pieces &pieces)
+__device__ inline void put_piece(int64_t *limb, unsigned row, int number,
+                                 const struct pieces &pieces)
 {
     const unsigned at = row * DIGIT_BITS / 32 + number;
     if (row < DIGITS && at < EXACT_FLOAT64_LIMBS)
@@ -211,7 +214,9 @@ class sum_float64 : public columns<1, 1>
     enum { THREADS = 352, BLOCKS = 1, LOADS = 4, SIZE = 8 };
     static const enum dtype DTYPE = DTYPE_FLOAT64;
 
-    __device__ sum_float64(char *region, const struct grid_task &) : columns(region) {}
+    __device__ sum_float64(char *region, const struct grid_task &) : columns(region)
+    {
+    }
 
     __device__ void add(uint4 x, uint4 y)
     {

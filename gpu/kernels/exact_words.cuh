@@ -16,16 +16,19 @@ template <int COUNT> struct words {
 };
 
 /* Unsigned words below a signed one. */
-__device__ inline struct words<4> split_words(exact_int128 value)
-{
-    struct words<4> words = {{(int64_t)(uint32_t)value, (int64_t)(uint32_t)(value >> 32),
-                              (int64_t)(uint32_t)(value >> 64), (int64_t)(value >> 96)}};
+__device__ inline struct words<4> split_words(exact_int128 value) {
+    struct words<4> words = {
+        {
+            (int64_t)(uint32_t) value, (int64_t)(uint32_t)(value >> 32),
+                (int64_t)(uint32_t)(value >> 64), (int64_t)(value >> 96)
+        }
+    };
     return words;
 }
 
 /* The warp's total, in its first lane; each word below 2^37 in magnitude. */
-template <int COUNT> __device__ inline struct words<COUNT> fold_words(struct words<COUNT> words)
-{
+template <int COUNT>
+__device__ inline struct words<COUNT> fold_words(struct words<COUNT> words) {
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
 #pragma unroll
@@ -34,7 +37,8 @@ template <int COUNT> __device__ inline struct words<COUNT> fold_words(struct wor
     return words;
 }
 
-template <int LIMBS> __device__ inline void clear_limbs(int64_t *limb)
+template <int LIMBS>
+__device__ inline void clear_limbs(int64_t *limb)
 {
     for (unsigned i = threadIdx.x % GRID_WARP; i < LIMBS; i += GRID_WARP)
         limb[i] = 0;

@@ -20,11 +20,11 @@ enum {
     TOTALS = 64,
 };
 
-#define REQUIRE(call)                                                  \
-    do {                                                               \
-        cudaError_t status_ = (call);                                  \
-        if (status_ != cudaSuccess)                                    \
-            fail_msg("%s: %s", #call, cudaGetErrorString(status_));    \
+#define REQUIRE(call)                                               \
+    do {                                                            \
+        cudaError_t status_ = (call);                               \
+        if (status_ != cudaSuccess)                                 \
+            fail_msg("%s: %s", #call, cudaGetErrorString(status_)); \
     } while (0)
 
 /* --- data --- */
@@ -50,10 +50,14 @@ struct layout {
 static struct layout layout_of(enum dtype part)
 {
     switch (part) {
-    case DTYPE_FLOAT16: return (struct layout){5, 10};
-    case DTYPE_BFLOAT16: return (struct layout){8, 7};
-    case DTYPE_FLOAT32: return (struct layout){8, 23};
-    default: return (struct layout){11, 52};
+    case DTYPE_FLOAT16:
+        return (struct layout){5, 10};
+    case DTYPE_BFLOAT16:
+        return (struct layout){8, 7};
+    case DTYPE_FLOAT32:
+        return (struct layout){8, 23};
+    default:
+        return (struct layout){11, 52};
     }
 }
 
@@ -76,11 +80,16 @@ static uint64_t random_field(const struct layout *layout, enum kind kind)
     const int spread = kind == KIND_20 ? 20 : 60;
     switch (kind) {
     case KIND_UNIFORM:
-    case KIND_CONSTANT: return (uint64_t)bias - 1;
-    case KIND_FULL: return random_bits(32) % (uint64_t)(top + 1);
-    case KIND_SMALL: return random_bits(2) == 3 ? 1 : 0;
-    case KIND_LARGE: return (uint64_t)top;
-    default: break;
+    case KIND_CONSTANT:
+        return (uint64_t)bias - 1;
+    case KIND_FULL:
+        return random_bits(32) % (uint64_t)(top + 1);
+    case KIND_SMALL:
+        return random_bits(2) == 3 ? 1 : 0;
+    case KIND_LARGE:
+        return (uint64_t)top;
+    default:
+        break;
     }
     int field = bias + random_between(-spread, spread);
     return (uint64_t)(field < 0 ? 0 : field > top ? top : field);
@@ -98,8 +107,8 @@ static uint64_t random_real(enum dtype part, enum kind kind)
         fraction = ((uint64_t)1 << layout.fraction_bits) - 1;
     if (kind == KIND_SMALL && random_bits(2) == 0)
         fraction = 0;
-    return (kind == KIND_CONSTANT ? 0 : sign) | random_field(&layout, kind) << layout.fraction_bits |
-           fraction;
+    return (kind == KIND_CONSTANT ? 0 : sign) |
+           random_field(&layout, kind) << layout.fraction_bits | fraction;
 }
 
 static uint64_t random_integer(enum dtype dtype, enum kind kind)
@@ -169,10 +178,14 @@ static int64_t integer_at(const char *data, enum dtype dtype, uint64_t index)
     uint64_t bits = 0;
     memcpy(&bits, data + index * dtype_size(dtype), dtype_size(dtype));
     switch (dtype) {
-    case DTYPE_INT8: return (int8_t)bits;
-    case DTYPE_UINT8: return (uint8_t)bits;
-    case DTYPE_INT32: return (int32_t)bits;
-    default: return (int64_t)bits;
+    case DTYPE_INT8:
+        return (int8_t)bits;
+    case DTYPE_UINT8:
+        return (uint8_t)bits;
+    case DTYPE_INT32:
+        return (int32_t)bits;
+    default:
+        return (int64_t)bits;
     }
 }
 
@@ -202,8 +215,8 @@ static void reference_row(const struct grid_task *task, const char *a, const cha
     memset(sum, 0, sizeof sum);
     for (uint64_t i = 0; i < task->n; i++) {
         if (dtype_is_integer(dtype)) {
-            exact_add_integer(sum[0].limb, (exact_int128)integer_at(a, dtype, i) *
-                                               integer_at(b, dtype, i));
+            exact_add_integer(sum[0].limb,
+                              (exact_int128)integer_at(a, dtype, i) * integer_at(b, dtype, i));
         } else if (dtype_is_complex(dtype)) {
             double x = real_at(a, part, 2 * i), y = real_at(a, part, 2 * i + 1);
             double u = real_at(b, part, 2 * i), v = real_at(b, part, 2 * i + 1);
@@ -387,13 +400,15 @@ static void compare(const struct grid_task *task, const char *what)
         reference_row(task, device.a + ((const char *)task->a - device.d_a) + row_a * size,
                       device.b + ((const char *)task->b - device.d_b) + row_b * size, want);
         for (size_t part = 0; part < parts_of(dtype); part++) {
-            const struct dot_value *got = &device.result[task->result + row * parts_of(dtype) + part];
+            const struct dot_value *got =
+                &device.result[task->result + row * parts_of(dtype) + part];
             if (!same_value(&want[part], got))
-                fail_msg("%s: %s, n %llu, row %u of %u, part %zu, form %u, %u blocks a row: got %a, "
-                         "flags %#x, bound %a; expected %a, flags %#x, bound %a",
-                         what, dtype_name(dtype), (unsigned long long)task->n, row, task->rows, part,
-                         task->form, task->parts, got->sum, got->flags, got->error_bound,
-                         want[part].sum, want[part].flags, want[part].error_bound);
+                fail_msg(
+                    "%s: %s, n %llu, row %u of %u, part %zu, form %u, %u blocks a row: got %a, "
+                    "flags %#x, bound %a; expected %a, flags %#x, bound %a",
+                    what, dtype_name(dtype), (unsigned long long)task->n, row, task->rows, part,
+                    task->form, task->parts, got->sum, got->flags, got->error_bound, want[part].sum,
+                    want[part].flags, want[part].error_bound);
         }
     }
 }
@@ -420,8 +435,9 @@ static void every_type_is_exact_at_every_length(void **state)
 {
     (void)state;
     require_device();
-    static const uint64_t lengths[] = {1,   2,   3,   5,    15,   16,   17,   31,   33,   64,  127,
-                                       255, 257, 511, 1023, 1025, 2047, 4097, 8191, 12289, 30011};
+    static const uint64_t lengths[] = {1,    2,    3,    5,    15,   16,    17,
+                                       31,   33,   64,   127,  255,  257,   511,
+                                       1023, 1025, 2047, 4097, 8191, 12289, 30011};
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         for (int kind = 0; kind < KIND_COUNT; kind++)
             for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {

@@ -106,7 +106,7 @@ EXACT_SHARED uint64_t exact_bits_of(double value)
 }
 
 /* Adds magnitude * 2^(position + base), negated if sign is -1 and not if it is 0. The number must end
- * below the top: position + its bits <= 32 limbs. One deposit. */
+ * below the top limb's upper half, and the limb after its first one must exist. One deposit. */
 EXACT_SHARED void exact_add_word(int64_t *limb, uint64_t magnitude, int position, int64_t sign)
 {
     int64_t *at = limb + position / 32;
@@ -139,20 +139,34 @@ EXACT_SHARED void exact_add_product32(int64_t *limb, float x, float y)
     exact_add_float64(limb, EXACT_FLOAT32_BASE, (double)x * (double)y);
 }
 
-/* A product of finite float64 operands: 106 bits, in integers, for no float64 pair holds a product of
- * any exponent. Two deposits. */
-EXACT_SHARED void exact_add_product64(int64_t *limb, double x, double y)
+/* A product of finite float64 operands: magnitude * 2^(position - 2148), of at most 106 bits; in
+ * integers, for no pair of float64 holds a product of any exponent. */
+struct exact_product {
+    exact_int128 magnitude;
+    int position;
+    int64_t sign; /* 0 or -1 */
+};
+
+EXACT_SHARED struct exact_product exact_product_of(double x, double y)
 {
     const uint64_t a = exact_bits_of(x), b = exact_bits_of(y);
     const int field_a = (int)(a >> 52 & 0x7ff), field_b = (int)(b >> 52 & 0x7ff);
     const uint64_t m = (a & 0xfffffffffffff) | (uint64_t)(field_a > 0) << 52;
     const uint64_t k = (b & 0xfffffffffffff) | (uint64_t)(field_b > 0) << 52;
-    const exact_int128 product = (exact_int128)m * (exact_int128)k;
+    struct exact_product product;
+    product.magnitude = (exact_int128)m * (exact_int128)k;
     /* The unit of a subnormal is that of exponent field 1. */
-    const int position = (field_a > 0 ? field_a - 1 : 0) + (field_b > 0 ? field_b - 1 : 0);
-    const int64_t sign = (int64_t)(a ^ b) >> 63;
-    exact_add_word(limb, (uint64_t)product, position, sign);
-    exact_add_word(limb, (uint64_t)(product >> 64), position + 64, sign);
+    product.position = field_a - (field_a > 0) + field_b - (field_b > 0);
+    product.sign = (int64_t)(a ^ b) >> 63;
+    return product;
+}
+
+/* Two deposits. */
+EXACT_SHARED void exact_add_product64(int64_t *limb, double x, double y)
+{
+    const struct exact_product product = exact_product_of(x, y);
+    exact_add_word(limb, (uint64_t)product.magnitude, product.position, product.sign);
+    exact_add_word(limb, (uint64_t)(product.magnitude >> 64), product.position + 64, product.sign);
 }
 
 /* A product or a partial sum of integers. Two deposits. */

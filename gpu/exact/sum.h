@@ -10,35 +10,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/exact/limbs.h"
+#include "gpu/exact/part.h"
 
 struct cpu_kernel; /* cpu_dot.h: which instructions compute */
 
-/* One real sum. */
-struct exact_part {
-    int64_t limb[EXACT_LIMBS_MAX]; /* those of the layout are in use */
-    uint64_t deposits;             /* since the last carry */
-    unsigned special;              /* enum exact_special bits */
-    double sum_abs;
-};
-
 struct exact_sum {
-    const struct cpu_kernel *kernel;
-    enum dtype dtype; /* of the operands */
-    bool conjugate;   /* a's elements, if complex */
-    bool wants_abs;
-    struct exact_part part[2]; /* [1], the imaginary part, only of complex types */
+    const struct cpu_kernel *kernel; /* fixed after init, as the next three */
+    enum dtype dtype;                /* of the operands */
+    bool conjugate;                  /* a's elements, if complex */
+    bool wants_abs;                  /* costs a second reading of float operands */
+    struct exact_part part[2];       /* [1], the imaginary part, only of complex types */
 };
 
-/* The empty sum. */
+/* The empty sum. kernel NULL: the quickest of this machine. */
 void exact_sum_init(struct exact_sum *sum, const struct cpu_kernel *kernel, enum dtype dtype,
                     bool conjugate, bool wants_abs);
 
 /* Adds n products. a and b are aligned to their parts' own size only; they may overlap or be equal. */
 void exact_sum_add(struct exact_sum *sum, const void *a, const void *b, uint64_t n);
 
-/* Adds other, a sum of the same dtype, which is left carried. */
-void exact_sum_merge(struct exact_sum *sum, struct exact_sum *other);
+/* Adds other, a sum of the same dtype. */
+void exact_sum_merge(struct exact_sum *sum, const struct exact_sum *other);
 
 /* Sets value[0], and value[1] of a complex sum, rounded once to result_dtype (see struct job). The sum
  * is used up. */

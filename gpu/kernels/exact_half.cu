@@ -24,7 +24,7 @@ const uint64_t COARSE_BITS = 0x42b8000000000000, FINE_BITS = 0x4038000000000000;
 enum {
     COARSE_UNIT = 40,                    /* 2^-8 is 2^40 times 2^-48 */
     POSITION = -48 - EXACT_FLOAT32_BASE, /* of 2^-48 in the limbs */
-    VECTORS = 128,                       /* of 8 products, between two readings */
+    ROUNDS = 32,                         /* of 32 products, between two readings */
 };
 
 __device__ inline float half_to_float(unsigned short bits)
@@ -74,7 +74,11 @@ class sum_float16
         add_word(x.y, y.y);
         add_word(x.z, y.z);
         add_word(x.w, y.w);
-        if (++count_ == VECTORS)
+    }
+
+    __device__ void pause()
+    {
+        if (++count_ == ROUNDS)
             read();
     }
 
@@ -139,7 +143,7 @@ class sum_float16
     int64_t *limb_;
     double coarse_, fine_;
     exact_int128 total_; /* unit 2^-48 */
-    unsigned count_;     /* vectors since the last reading */
+    unsigned count_;     /* rounds since the last reading */
     bool is_odd_;
 };
 

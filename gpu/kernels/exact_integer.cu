@@ -26,6 +26,10 @@ class integers
     {
     }
 
+    __device__ void pause()
+    {
+    }
+
     __device__ bool is_odd() const
     {
         return false;
@@ -84,7 +88,11 @@ template <typename Bytes> class sum_bytes : public integers
         part_ = __dp4a((sum)x.y, (sum)y.y, part_);
         part_ = __dp4a((sum)x.z, (sum)y.z, part_);
         part_ = __dp4a((sum)x.w, (sum)y.w, part_);
-        if (++count_ == VECTORS)
+    }
+
+    __device__ void pause()
+    {
+        if (++count_ == ROUNDS)
             empty();
     }
 
@@ -102,7 +110,7 @@ template <typename Bytes> class sum_bytes : public integers
 
   private:
     typedef typename Bytes::sum sum;
-    enum { VECTORS = 1 << 11 }; /* of 4 dp4a */
+    enum { ROUNDS = 1 << 9 }; /* of 16 dp4a */
 
     __device__ void empty()
     {
@@ -113,7 +121,7 @@ template <typename Bytes> class sum_bytes : public integers
 
     sum part_;
     int64_t total_;
-    unsigned count_; /* vectors since part_ was emptied */
+    unsigned count_; /* rounds since part_ was emptied */
 };
 
 class sum_int32 : public integers

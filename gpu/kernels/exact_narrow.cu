@@ -163,7 +163,8 @@ __device__ inline float high_bfloat16(unsigned word)
 
 /* --- accumulators --- */
 
-/* What the three have in common. COUNT: deposits that a vector makes into a limb at most. */
+/* What the three have in common. COUNT: deposits that a round of LOADS vectors makes into a limb at
+ * most. */
 template <int PART_COUNT, int COUNT> class columns
 {
   public:
@@ -183,6 +184,15 @@ template <int PART_COUNT, int COUNT> class columns
         is_odd_ = false;
     }
 
+    __device__ void pause()
+    {
+        if (++count_ < DEPOSITS / COUNT)
+            return;
+        for (int part = 0; part < PARTS; part++)
+            carry_column(column_ + part * PART_BYTES);
+        count_ = 0;
+    }
+
     __device__ bool is_odd() const
     {
         return is_odd_;
@@ -195,21 +205,12 @@ template <int PART_COUNT, int COUNT> class columns
     }
 
   protected:
-    __device__ void counted()
-    {
-        if (++count_ < DEPOSITS / COUNT)
-            return;
-        for (int part = 0; part < PARTS; part++)
-            carry_column(column_ + part * PART_BYTES);
-        count_ = 0;
-    }
-
     char *part_, *column_;
-    unsigned count_; /* vectors since the last carry */
+    unsigned count_; /* rounds since the last carry */
     bool is_odd_;
 };
 
-class sum_float32 : public columns<1, 4>
+class sum_float32 : public columns<1, 4 * 4>
 {
   public:
     enum { THREADS = 256, BLOCKS = 4, LOADS = 4, SIZE = 4 };
@@ -231,7 +232,6 @@ class sum_float32 : public columns<1, 4>
 #pragma unroll
         for (int i = 0; i < 4; i++)
             put(column_, m.p[i], m.upper[i]);
-        counted();
     }
 
     static __device__ unsigned special(uint4 x, uint4 y, const struct grid_task &)
@@ -243,7 +243,7 @@ class sum_float32 : public columns<1, 4>
     }
 };
 
-class sum_bfloat16 : public columns<1, 8>
+class sum_bfloat16 : public columns<1, 8 * 4>
 {
   public:
     enum { THREADS = 256, BLOCKS = 4, LOADS = 4, SIZE = 2 };
@@ -257,7 +257,6 @@ class sum_bfloat16 : public columns<1, 8>
     {
         add_words(x.x, y.x, x.y, y.y);
         add_words(x.z, y.z, x.w, y.w);
-        counted();
     }
 
     static __device__ unsigned special(uint4 x, uint4 y, const struct grid_task &)
@@ -289,7 +288,7 @@ class sum_bfloat16 : public columns<1, 8>
 };
 
 /* (x + i y)(u + i v) = (x u - y v) + i (x v + y u); a conjugate a has its y negated. */
-class sum_complex64 : public columns<2, 4>
+class sum_complex64 : public columns<2, 4 * 4>
 {
   public:
     enum { THREADS = 256, BLOCKS = 2, LOADS = 4, SIZE = 8 };
@@ -319,7 +318,6 @@ class sum_complex64 : public columns<2, 4>
             put(column_, real.p[i], real.upper[i]);
             put(column_ + PART_BYTES, imaginary.p[i], imaginary.upper[i]);
         }
-        counted();
     }
 
     static __device__ unsigned special(uint4 x, uint4 y, const struct grid_task &task)

@@ -12,6 +12,7 @@
  *       Sum(char *region, const grid_task &task)  region: the warp's shared memory, PARTS * PART_BYTES
  *       void begin();                  the empty sum
  *       void add(uint4 x, uint4 y);    the products of two vectors of 16 bytes
+ *       void pause();                  after at most LOADS of them: carries, when it is time
  *       bool is_odd();                 some operand was not finite: what was added is of no use
  *       void fold();                   the warp's limbs to the start of each part's memory
  *       static unsigned special(uint4 x, uint4 y, const grid_task &task);
@@ -70,11 +71,6 @@ __device__ inline uint4 load_words(const char *data)
     return v;
 }
 
-template <bool IS_ALIGNED> __device__ inline uint4 load_vector(const char *data)
-{
-    return IS_ALIGNED ? __ldg((const uint4 *)data) : load_words(data);
-}
-
 /* One element in a vector of zeros, whose products add nothing. */
 template <int SIZE> __device__ inline uint4 load_element(const char *data)
 {
@@ -118,33 +114,45 @@ __device__ inline struct row row_of(const struct grid_task &task, uint32_t index
     return row;
 }
 
-/* Vectors lane, lane + lanes, ... of count; all loads of a round are issued before any is used. */
-template <bool IS_ALIGNED, int LOADS, typename Visit>
-__device__ inline void visit_vectors(const char *a, const char *b, uint64_t count, uint64_t lane,
-                                     uint64_t lanes, Visit &visit)
+/* Vectors lane, lane + lanes, ... of count: all loads of a round are issued before any is used. */
+template <int LOADS, typename Visitor>
+__device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
+                                     uint64_t lanes, Visitor &visitor)
 {
     uint64_t i = lane;
     for (; i + (LOADS - 1) * lanes < count; i += LOADS * lanes) {
         uint4 x[LOADS], y[LOADS];
 #pragma unroll
         for (int k = 0; k < LOADS; k++) {
-            x[k] = load_vector<IS_ALIGNED>(a + GRID_LOAD_BYTES * (i + k * lanes));
-            y[k] = load_vector<IS_ALIGNED>(b + GRID_LOAD_BYTES * (i + k * lanes));
+            x[k] = __ldg(a + i + k * lanes);
+            y[k] = __ldg(b + i + k * lanes);
         }
 #pragma unroll
         for (int k = 0; k < LOADS; k++)
-            visit(x[k], y[k]);
+            visitor.visit(x[k], y[k]);
+        visitor.pause();
     }
-    for (; LOADS > 1 && i < count; i += lanes)
-        visit(load_vector<IS_ALIGNED>(a + GRID_LOAD_BYTES * i),
-              load_vector<IS_ALIGNED>(b + GRID_LOAD_BYTES * i));
+    for (; i < count; i += lanes)
+        visitor.visit(__ldg(a + i), __ldg(b + i));
 }
 
-/* Calls visit(x, y) with every product of the thread's share in exactly one pair of vectors. Operands
- * that reach a boundary of 16 bytes together are read by vectors between it and the last one; what is
- * left over at both ends, at most 30 elements, goes one to a lane. */
-template <int SIZE, int LOADS, typename Visit>
-__device__ inline void visit_row(const struct row &row, Visit visit)
+/* Operands that are misaligned differently: correct, and coalesced, but with four loads a vector. */
+template <typename Visitor>
+__device__ inline void visit_unaligned(const char *a, const char *b, uint64_t count, uint64_t lane,
+                                       uint64_t lanes, Visitor &visitor)
+{
+    for (uint64_t i = lane; i < count; i += lanes) {
+        visitor.visit(load_words(a + GRID_LOAD_BYTES * i), load_words(b + GRID_LOAD_BYTES * i));
+        visitor.pause();
+    }
+}
+
+/* Shows the visitor every product of the thread's share in exactly one pair of vectors, and pauses
+ * after LOADS of them; LOADS more at most are not counted. Operands that reach a boundary of 16
+ * bytes together are read by vectors between it and the last one; what is left over at both ends, at
+ * most 30 elements, goes one to a lane. */
+template <int SIZE, int LOADS, typename Visitor>
+__device__ inline void visit_row(const struct row &row, Visitor &visitor)
 {
     const uint64_t places = GRID_LOAD_BYTES / SIZE;
     const unsigned over_a = (uintptr_t)row.a % GRID_LOAD_BYTES;
@@ -157,26 +165,56 @@ __device__ inline void visit_row(const struct row &row, Visit visit)
     const char *a = row.a + head * SIZE, *b = row.b + head * SIZE;
     if (row.lane < head + (row.n - tail)) {
         const uint64_t i = row.lane < head ? row.lane : tail + (row.lane - head);
-        visit(load_element<SIZE>(row.a + i * SIZE), load_element<SIZE>(row.b + i * SIZE));
+        visitor.visit(load_element<SIZE>(row.a + i * SIZE), load_element<SIZE>(row.b + i * SIZE));
     }
     if (is_aligned)
-        visit_vectors<true, LOADS>(a, b, vectors, row.lane, row.lanes, visit);
+        visit_aligned<LOADS>((const uint4 *)a, (const uint4 *)b, vectors, row.lane, row.lanes,
+                             visitor);
     else
-        visit_vectors<false, 1>(a, b, vectors, row.lane, row.lanes, visit);
+        visit_unaligned(a, b, vectors, row.lane, row.lanes, visitor);
 }
 
-/* Adds the thread's share and folds the warp's. Returns the warp's special bits. */
+template <typename Sum> struct adder {
+    Sum &sum;
+    __device__ void visit(uint4 x, uint4 y)
+    {
+        sum.add(x, y);
+    }
+    __device__ void pause()
+    {
+        sum.pause();
+    }
+};
+
+template <typename Sum> struct finder {
+    const struct grid_task &task;
+    unsigned special;
+    __device__ void visit(uint4 x, uint4 y)
+    {
+        special |= Sum::special(x, y, task);
+    }
+    __device__ void pause()
+    {
+    }
+};
+
+/* Adds the thread's share and folds the warp's. Returns the warp's special bits: only where something
+ * was not finite are the operands read again to tell what. */
 template <typename Sum>
 __device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct grid_task &task)
 {
+    struct adder<Sum> adder = {
+        sum
+    };
+    struct finder<Sum> finder = {
+        task, 0
+    };
     sum.begin();
-    visit_row<Sum::SIZE, Sum::LOADS>(row, [&](uint4 x, uint4 y) { sum.add(x, y); });
-    unsigned special = 0;
+    visit_row<Sum::SIZE, Sum::LOADS>(row, adder);
     if (sum.is_odd())
-        visit_row<Sum::SIZE, 1>(row,
-                                [&](uint4 x, uint4 y) { special |= Sum::special(x, y, task); });
+        visit_row<Sum::SIZE, 1>(row, finder);
     sum.fold();
-    return __reduce_or_sync(ALL_LANES, special);
+    return __reduce_or_sync(ALL_LANES, finder.special);
 }
 
 /* --- results --- */
@@ -249,35 +287,33 @@ template <typename Sum> __device__ inline unsigned block_special(const struct de
     return special;
 }
 
-/* --- the three forms of a task --- */
+/* --- the rows of a block --- */
 
-template <typename Sum>
-__device__ inline void warp_rows(Sum &sum, char *region, const struct grid_task &task,
-                                 uint32_t block, struct dot_value *result)
-{
-    const uint32_t warps = Sum::THREADS / GRID_WARP;
-    const uint32_t warp = threadIdx.x / GRID_WARP, lane = threadIdx.x % GRID_WARP;
-    for (uint32_t row = warp * task.blocks + block; row < task.rows; row += warps * task.blocks) {
-        unsigned special = add_row(sum, row_of<Sum::SIZE>(task, row, lane, GRID_WARP), task);
-        settle<Sum>(region, special, task, result + task.result + row * Sum::PARTS);
-    }
-}
+/* Where a thread stands: which rows it works on, and as which of how many threads. */
+struct place {
+    uint32_t row, row_step;
+    uint64_t lane, lanes;
+};
 
+/* Rows of warps are dealt to blocks first and to their warps second, so that few rows use many
+ * multiprocessors. */
 template <typename Sum>
-__device__ inline void block_rows(Sum &sum, char *shared, struct desk &desk, uint32_t block,
-                                  struct dot_value *result)
+__device__ inline struct place place_of(const struct grid_task &task, uint32_t block)
 {
-    const struct grid_task &task = desk.task;
-    for (uint32_t row = block; row < task.rows; row += task.blocks) {
-        unsigned special =
-            add_row(sum, row_of<Sum::SIZE>(task, row, threadIdx.x, Sum::THREADS), task);
-        if (threadIdx.x % GRID_WARP == 0)
-            desk.special[threadIdx.x / GRID_WARP] = special;
-        fold_block<Sum>(shared, [](int, int, int64_t total, int64_t *at) { *at = total; });
-        if (threadIdx.x < GRID_WARP)
-            settle<Sum>(shared, block_special<Sum>(desk), task,
-                        result + task.result + row * Sum::PARTS);
+    const uint32_t warps = Sum::THREADS / GRID_WARP, warp = threadIdx.x / GRID_WARP;
+    struct place place = {block, task.blocks, threadIdx.x, Sum::THREADS};
+    if (task.form == GRID_WARP_ROW) {
+        place.row = warp * task.blocks + block;
+        place.row_step = warps * task.blocks;
+        place.lane = threadIdx.x % GRID_WARP;
+        place.lanes = GRID_WARP;
+    } else if (task.form == GRID_SPLIT_ROW) {
+        place.row = block / task.parts;
+        place.row_step = task.rows; /* a block has one */
+        place.lane += (uint64_t)(block % task.parts) * Sum::THREADS;
+        place.lanes *= task.parts;
     }
+    return place;
 }
 
 /* True in every thread of the block that comes last; then all other blocks' additions are seen. */
@@ -294,8 +330,7 @@ __device__ inline bool arrive(struct exact_total *total, struct desk &desk)
 
 /* Takes the row's total and leaves zeros. */
 template <typename Sum>
-__device__ inline void settle_total(char *shared, struct exact_total *total,
-                                    const struct grid_task &task, struct dot_value *ret)
+__device__ inline void take_total(char *shared, struct exact_total *total, struct desk &desk)
 {
     for (int i = threadIdx.x; i < Sum::PARTS * Sum::LIMBS; i += Sum::THREADS) {
         const int part = i / Sum::LIMBS, index = i % Sum::LIMBS;
@@ -303,36 +338,57 @@ __device__ inline void settle_total(char *shared, struct exact_total *total,
         limb[index] = (int64_t)__ldcg(&total->limb[part][index]);
         total->limb[part][index] = 0;
     }
-    __syncthreads();
-    if (threadIdx.x >= GRID_WARP)
-        return;
-    settle<Sum>(shared, __ldcg(&total->special), task, ret);
     if (threadIdx.x == 0) {
+        desk.special[0] = __ldcg(&total->special);
         total->special = 0;
         total->arrived = 0;
     }
+    __syncthreads();
+}
+
+/* The block's sum goes to the row's total. True if this block is to round it. */
+template <typename Sum>
+__device__ inline bool add_to_total(char *shared, struct exact_total *total, struct desk &desk)
+{
+    fold_block<Sum>(shared, [&](int part, int index, int64_t limb, int64_t *) {
+        if (limb != 0)
+            atomicAdd((unsigned long long *)&total->limb[part][index], (unsigned long long)limb);
+    });
+    const unsigned special = block_special<Sum>(desk);
+    if (threadIdx.x == 0 && special != 0)
+        atomicOr(&total->special, special);
+    if (!desk.task.is_final || !arrive(total, desk))
+        return false;
+    take_total<Sum>(shared, total, desk);
+    return true;
 }
 
 template <typename Sum>
-__device__ inline void split_row(Sum &sum, char *shared, struct desk &desk, uint32_t block,
-                                 const struct exact_launch &launch)
+__device__ inline void run_task(Sum &sum, char *shared, struct desk &desk,
+                                const struct exact_launch &launch)
 {
     const struct grid_task &task = desk.task;
-    const uint32_t row = block / task.parts, part = block % task.parts;
-    struct exact_total *total = &launch.total[task.total + row];
-    unsigned special =
-        add_row(sum,
-                row_of<Sum::SIZE>(task, row, (uint64_t)part * Sum::THREADS + threadIdx.x,
-                                  (uint64_t)task.parts * Sum::THREADS),
-                task);
-    if (threadIdx.x % GRID_WARP == 0 && special != 0)
-        atomicOr(&total->special, special);
-    fold_block<Sum>(shared, [&](int p, int index, int64_t limb, int64_t *) {
-        if (limb != 0)
-            atomicAdd((unsigned long long *)&total->limb[p][index], (unsigned long long)limb);
-    });
-    if (task.is_final && arrive(total, desk))
-        settle_total<Sum>(shared, total, task, launch.result + task.result + row * Sum::PARTS);
+    const uint32_t warp = threadIdx.x / GRID_WARP, lane = threadIdx.x % GRID_WARP;
+    const struct place place = place_of<Sum>(task, blockIdx.x - task.first_block);
+    for (uint32_t row = place.row; row < task.rows; row += place.row_step) {
+        struct dot_value *result = launch.result + task.result + row * Sum::PARTS;
+        const unsigned special =
+            add_row(sum, row_of<Sum::SIZE>(task, row, place.lane, place.lanes), task);
+        if (task.form == GRID_WARP_ROW) {
+            settle<Sum>(shared + warp * Sum::PARTS * Sum::PART_BYTES, special, task, result);
+            continue;
+        }
+        if (lane == 0)
+            desk.special[warp] = special;
+        bool rounds = true;
+        if (task.form == GRID_BLOCK_ROW)
+            fold_block<Sum>(shared, [](int, int, int64_t limb, int64_t *at) { *at = limb; });
+        else
+            rounds = add_to_total<Sum>(shared, &launch.total[task.total + row], desk);
+        if (rounds && warp == 0)
+            settle<Sum>(shared, block_special<Sum>(desk), task, result);
+        __syncthreads();
+    }
 }
 
 /* The table may lie in host memory: one thread a word fetches the block's entry, once. */
@@ -351,15 +407,8 @@ __global__ void __launch_bounds__(Sum::THREADS, Sum::BLOCKS)
         ((uint32_t *)&desk.task)[threadIdx.x] = ((const uint32_t *)source)[threadIdx.x];
     __syncthreads();
     char *shared = dynamic_shared();
-    char *region = shared + threadIdx.x / GRID_WARP * (Sum::PARTS * Sum::PART_BYTES);
-    const uint32_t block = blockIdx.x - desk.task.first_block;
-    Sum sum(region, desk.task);
-    if (desk.task.form == GRID_WARP_ROW)
-        warp_rows(sum, region, desk.task, block, launch.result);
-    else if (desk.task.form == GRID_BLOCK_ROW)
-        block_rows(sum, shared, desk, block, launch.result);
-    else
-        split_row(sum, shared, desk, block, launch);
+    Sum sum(shared + threadIdx.x / GRID_WARP * (Sum::PARTS * Sum::PART_BYTES), desk.task);
+    run_task(sum, shared, desk, launch);
 }
 
 /* --- the host's side --- */

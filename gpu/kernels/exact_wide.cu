@@ -40,34 +40,37 @@ struct number {
     unsigned sign;     /* the upper word: its top bit counts */
 };
 
+/* Taking the exponent off leaves the implicit bit where there is one. */
 __device__ inline struct number number_of(unsigned low, unsigned upper)
 {
-    const unsigned field = upper >> 20 & 0x7ff, implicit = min(field, 1u);
-    struct number number = {low, (upper & 0xfffff) | implicit << 20, field - implicit, upper};
+    const unsigned magnitude = upper & 0x7fffffff;
+    const int exponent = max((int)(magnitude >> 20) - 1, 0);
+    struct number number = {low, magnitude - ((unsigned)exponent << 20), (unsigned)exponent, upper};
     return number;
 }
 
-/* Adds x y, or what stands for it when one is not finite. Division by 53: exact up to 4092. */
+/* Adds x y, or what stands for it when one is not finite. Each digit is added or, as its complement
+ * and one, subtracted. 81037119 / 2^32 is 1 / 53, near enough for positions up to 4092. */
 __device__ inline void put(char *column, const struct number &x, const struct number &y)
 {
-    const uint64_t p0 = (uint64_t)x.low * y.low;
-    const uint64_t p1 = (uint64_t)x.high * y.low + (p0 >> 32);
-    const uint64_t p2 = (uint64_t)x.low * y.high + p1; /* below 2^54 */
-    const uint64_t p3 = (uint64_t)x.high * y.high + (p2 >> 32);
-    uint64_t low = (uint32_t)p0 | (p2 & 0x1fffff) << 32;
-    uint64_t high = p3 << 11 | (uint32_t)p2 >> 21;
-    if ((int)(x.sign ^ y.sign) < 0) {
-        low = -low;
-        high = -high;
-    }
+    const uint64_t bottom = (uint64_t)x.low * y.low;
+    const uint64_t cross = (uint64_t)x.high * y.low + (uint64_t)x.low * y.high; /* below 2^54 */
+    const uint64_t middle = cross + (bottom >> 32);
+    const uint64_t top = (uint64_t)x.high * y.high + (middle >> 32);
+    const uint64_t low = (uint32_t)bottom | (middle & 0x1fffff) << 32;
+    const uint64_t high = top << 11 | (uint32_t)middle >> 21;
     const unsigned position = x.exponent + y.exponent;
-    const unsigned index = position * 19785 >> 20, shift = position - index * DIGIT_BITS;
-    const unsigned rest = DIGIT_BITS - shift;
-    int64_t *digit = (int64_t *)(column + index * ROW_BYTES);
-    const int64_t d0 = digit[0], d1 = digit[GRID_WARP], d2 = digit[2 * GRID_WARP];
-    digit[0] = d0 + (int64_t)(low << shift & DIGIT_MASK);
-    digit[GRID_WARP] = d1 + (int64_t)(high << shift & DIGIT_MASK) + ((int64_t)low >> rest);
-    digit[2 * GRID_WARP] = d2 + ((int64_t)high >> rest);
+    const unsigned index = (unsigned)((uint64_t)position * 81037119 >> 32);
+    const unsigned shift = position - index * DIGIT_BITS, rest = DIGIT_BITS - shift;
+    const uint64_t flip = (uint64_t)(int64_t)((int)(x.sign ^ y.sign) >> 31);
+    const uint64_t d0 = low << shift & DIGIT_MASK;
+    const uint64_t d1 = (high << shift & DIGIT_MASK) + (low >> rest);
+    const uint64_t d2 = high >> rest;
+    uint64_t *digit = (uint64_t *)(column + index * ROW_BYTES);
+    const uint64_t e0 = digit[0], e1 = digit[GRID_WARP], e2 = digit[2 * GRID_WARP];
+    digit[0] = e0 + (d0 ^ flip) - flip;
+    digit[GRID_WARP] = e1 + (d1 ^ flip) - flip;
+    digit[2 * GRID_WARP] = e2 + (d2 ^ flip) - flip;
 }
 
 /* --- columns --- */
@@ -156,7 +159,7 @@ __device__ inline void fold_columns(char *part)
 
 /* --- accumulators --- */
 
-/* COUNT: deposits that a vector makes into a digit at most. */
+/* COUNT: deposits that a round of LOADS vectors makes into a digit at most. */
 template <int PART_COUNT, int COUNT> class columns
 {
   public:
@@ -176,6 +179,15 @@ template <int PART_COUNT, int COUNT> class columns
         largest_ = 0;
     }
 
+    __device__ void pause()
+    {
+        if (++count_ < DEPOSITS / COUNT)
+            return;
+        for (int part = 0; part < PARTS; part++)
+            carry_column(column_ + part * PART_BYTES);
+        count_ = 0;
+    }
+
     __device__ bool is_odd() const
     {
         return largest_ == 2046;
@@ -188,18 +200,13 @@ template <int PART_COUNT, int COUNT> class columns
     }
 
   protected:
-    __device__ void counted(unsigned x, unsigned y)
+    __device__ void see(unsigned x, unsigned y)
     {
         largest_ = max(largest_, max(x, y));
-        if (++count_ < DEPOSITS / COUNT)
-            return;
-        for (int part = 0; part < PARTS; part++)
-            carry_column(column_ + part * PART_BYTES);
-        count_ = 0;
     }
 
     char *part_, *column_;
-    unsigned count_;   /* of counted() since the last carry */
+    unsigned count_;   /* rounds since the last carry */
     unsigned largest_; /* exponent of any operand */
 };
 
@@ -208,10 +215,10 @@ __device__ inline double as_double(unsigned low, unsigned upper)
     return __hiloint2double((int)upper, (int)low);
 }
 
-class sum_float64 : public columns<1, 1>
+class sum_float64 : public columns<1, 2 * 8>
 {
   public:
-    enum { THREADS = 352, BLOCKS = 1, LOADS = 4, SIZE = 8 };
+    enum { THREADS = 352, BLOCKS = 1, LOADS = 8, SIZE = 8 };
     static const enum dtype DTYPE = DTYPE_FLOAT64;
 
     __device__ sum_float64(char *region, const struct grid_task &) : columns(region)
@@ -234,12 +241,12 @@ class sum_float64 : public columns<1, 1>
     __device__ void add_one(const struct number &x, const struct number &y)
     {
         put(column_, x, y);
-        counted(x.exponent, y.exponent);
+        see(x.exponent, y.exponent);
     }
 };
 
 /* (x + i y)(u + i v) = (x u - y v) + i (x v + y u); a conjugate a has its y negated. */
-class sum_complex128 : public columns<2, 2>
+class sum_complex128 : public columns<2, 2 * 4>
 {
   public:
     enum { THREADS = 160, BLOCKS = 1, LOADS = 4, SIZE = 16 };
@@ -260,7 +267,7 @@ class sum_complex128 : public columns<2, 2>
         y.sign ^= 0x80000000;
         put(column_, x, u);
         put(column_, y, v);
-        counted(max(x.exponent, y.exponent), max(u.exponent, v.exponent));
+        see(max(x.exponent, y.exponent), max(u.exponent, v.exponent));
     }
 
     static __device__ unsigned special(uint4 a, uint4 b, const struct grid_task &task)

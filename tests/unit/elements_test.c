@@ -112,6 +112,10 @@ static const struct {
     {"int64", "[4611686018427387905,1,-9223372036854775807,9223372036854775296]",
      "(4,) 4000000000000001 0000000000000001 8000000000000001 7ffffffffffffe00", NULL},
     {"int64", "[9223372036854775808]", "bad-value, '/0': " INT64_RANGE, NULL},
+    {"int64", "[9223372036854776508]", "bad-value, '/0': " INT64_RANGE, NULL},
+    /* The float64 is whole and beside a midpoint: a step towards the decimal would end on it. */
+    {"float32", "[1729382463068700466,-1729382463068700466]", "(2,) 5dc00001 ddc00001", NULL},
+    {"bfloat16", "[1742893055792381746]", "(1,) 5dc1", NULL},
     {"int64", "[1,4503599627370497.5]", "bad-value, '/1': " INT64_RANGE, NULL},
     {"int64", "[1,9007199254740993.5]", "bad-value, '/1': " INT64_RANGE, NULL},
     {"int64", "[1e-400]", "bad-value, '/0': " INT64_RANGE, NULL},

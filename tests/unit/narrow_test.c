@@ -43,9 +43,9 @@ static const struct kind {
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Reads [text] as an array whose type is known before it, or only after it. */
-static enum error array_read(const char *text, enum dtype dtype, bool is_late, void *ret,
-                             size_t ret_size)
+/* Reads an array whose type is known before it, or only after it; *ret is the element at index. */
+static enum error array_read(const char *text, enum dtype dtype, bool is_late, size_t index,
+                             void *ret)
 {
     struct buffer buffer;
     struct numbers *numbers;
@@ -61,7 +61,7 @@ static enum error array_read(const char *text, enum dtype dtype, bool is_late, v
         err = numbers_convert(numbers, dtype, &problem);
     }
     if (err == ERR_OK)
-        memcpy(ret, buffer.block.data, ret_size);
+        memcpy(ret, (char *)buffer.block.data + index * dtype_size(dtype), dtype_size(dtype));
     numbers_destroy(numbers);
     buffer_fini(&buffer);
     return err;
@@ -74,12 +74,14 @@ static enum error number_read(const char *text, enum dtype dtype, uint64_t *ret)
     uint64_t bits[5] = {0};
     enum error err[5];
     err[0] = numbers_parse(text, strlen(text), dtype, &bits[0]);
-    for (int i = 1; i < 5; i++) { /* the hot path wants more text than one number */
-        char *end = array + snprintf(array, sizeof array, "[%s", text);
-        for (int zeros = i < 3 ? 0 : 50; zeros > 0; zeros--)
+    for (int i = 1; i < 5; i++) {
+        /* Blocks are read from the second number on, and where more text follows. */
+        bool is_alone = i < 3;
+        char *end = array + snprintf(array, sizeof array, is_alone ? "[%s" : "[0,%s", text);
+        for (int zeros = is_alone ? 0 : 50; zeros > 0; zeros--)
             end = stpcpy(end, ",0");
         strcpy(end, "]");
-        err[i] = array_read(array, dtype, i % 2 == 0, &bits[i], dtype_size(dtype));
+        err[i] = array_read(array, dtype, i % 2 == 0, is_alone ? 0 : 1, &bits[i]);
     }
     for (int i = 1; i < 5; i++) {
         if (err[i] != err[0] || bits[i] != bits[0])

@@ -33,8 +33,8 @@ struct backend {
     /* Fills id, name, kernel, is_cuda, memory_bytes, multiprocessors, capability. */
     void (*describe)(struct backend_device *device, struct device_info *ret);
 
-    /* Lets the device read host memory in place; told to every device that is open, before the first
-     * job. NULL where any memory will do. unpin: after the last job. */
+    /* Lets the device read host memory in place; told to every device that is open, before the
+     * first job. NULL where any memory will do. unpin: after the last job. */
     enum error (*pin)(struct backend_device *device, void *data, size_t size);
     void (*unpin)(struct backend_device *device);
 

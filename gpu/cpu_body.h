@@ -7,7 +7,7 @@
  * Idea   CPU_CHAINS vectors of partial sums, and as many of absolute values, so that the latency of
  *        an addition is hidden; a block of CPU_BLOCK terms is folded by halves into one number, so
  *        that the bound grows with the number of blocks and not with n.
- * Cost   for a vector of products: two loads (that widen float32), one multiplication, two additions.
+ * Cost   for a vector of products: two loads (widening float32), a multiplication, two additions.
  */
 #define CPU_PASTE_(a, b, c) a##_##b##_##c
 #define CPU_PASTE(a, b, c)  CPU_PASTE_(a, b, c)

@@ -1,7 +1,7 @@
 /* cpu_dot.h - one dot product on one core, as quick as its vector unit and memory allow.
  *
- * Door: cpu_kernels() lists what this machine can run, quickest first; cpu_row_dot() computes a row of
- * any float type, kernel->dot[] those of float32 and float64; kernel->exact serves gpu/exact.
+ * Door: cpu_kernels() lists what this machine can run, quickest first; cpu_row_dot() computes a row
+ * of any float type, kernel->dot[] those of float32 and float64; kernel->exact serves gpu/exact.
  * Sums are kept in float64 whatever the element type; a float32 product is exact there.
  * cpu_depth() says through how many roundings a term goes at most: the error bound needs it.
  */

@@ -1,7 +1,7 @@
 /* cuda_batch.c - a batch of jobs on one CUDA device (see cuda_batch.h).
  *
- * Jobs are cut into pieces, nearly always one a task, and pieces are placed in a round: the table of
- * one launch. A round is flushed when a table or the arena is full and at the end of the batch.
+ * Jobs are cut into pieces, nearly always one a task, and pieces are placed in a round: the table
+ * of one launch. A round is flushed when a table or the arena is full and at the end of the batch.
  */
 #include "gpu/cuda_batch.h"
 
@@ -156,7 +156,7 @@ enum error cuda_batch_create(struct cuda_batch **ret, size_t arena_bytes, struct
     return ERR_OK;
 }
 
-/* Results are ignored: a device that was lost cannot free, and its context goes with the process. */
+/* Results are ignored: a lost device cannot free, and its context goes with the process. */
 void cuda_batch_destroy(struct cuda_batch *batch)
 {
     if (batch == NULL)
@@ -321,8 +321,8 @@ static enum error round_add(struct cuda_batch *batch, const struct piece *piece,
 
 /* --- staging --- */
 
-/* Room for size bytes, whatever their alignment. Flushes when the arena is full: what lies there has
- * then been used. */
+/* Room for size bytes, whatever their alignment. Flushes when the arena is full: what lies there
+ * has then been used. */
 static enum error arena_take(struct cuda_batch *batch, size_t size, char **ret)
 {
     assert(size <= batch->arena_bytes);
@@ -441,8 +441,8 @@ static struct piece piece_halve(struct piece *piece)
     return rest;
 }
 
-/* Enters a piece, cut as often as tables and arena ask for. d_base: where the job's base lies on the
- * device; NULL: each piece is copied by itself. Recursion halves rows: at most 64 deep. */
+/* Enters a piece, cut as often as tables and arena ask for. d_base: where the job's base lies on
+ * the device; NULL: each piece is copied by itself. Recursion halves rows: at most 64 deep. */
 static enum error add_piece(struct cuda_batch *batch, struct piece piece, const char *d_base)
 {
     const struct dot_task *task = &piece.task;

@@ -1,9 +1,9 @@
 /* gpu.h - the room's door: devices, memory for operands, jobs and their completion. Plain C.
  *
- * Door: gpu_open() once; gpu_buffers() for operands; job_plan() to describe the work; gpu_place() to
- * choose a device; then gpu_compute() on the caller's own thread, or gpu_submit() to the device's
- * bounded queue. One worker thread a device takes what is waiting and computes it as one batch.
- * Device 0 is the CPU and is always there; CUDA devices follow in the driver's order.
+ * Door: gpu_open() once; gpu_buffers() for operands; job_plan() to describe the work; gpu_place()
+ * to choose a device; then gpu_compute() on the caller's own thread, or gpu_submit() to the
+ * device's bounded queue. One worker thread a device takes what is waiting and computes it as one
+ * batch. Device 0 is the CPU and is always there; CUDA devices follow in the driver's order.
  * All functions are safe from any thread after gpu_open().
  */
 #ifndef GPU_GPU_H

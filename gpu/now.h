@@ -1,4 +1,4 @@
-/* now.h - the clock of this room: nanoseconds on CLOCK_MONOTONIC, as struct job_times wants them. */
+/* now.h - the clock of this room: nanoseconds on CLOCK_MONOTONIC, as in struct job_times. */
 #ifndef GPU_NOW_H
 #define GPU_NOW_H
 

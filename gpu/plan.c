@@ -9,7 +9,7 @@
 
 #include "gpu/gpu.h"
 
-/* The leading axes of a pair, outermost first; strides in elements, 0 where an operand broadcasts. */
+/* The leading axes of a pair, outermost first; strides in elements, 0 where broadcast. */
 struct axes {
     int rank;
     uint64_t dim[LIMIT_RANK], stride_a[LIMIT_RANK], stride_b[LIMIT_RANK];

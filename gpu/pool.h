@@ -23,8 +23,8 @@ enum {
 
 struct pool; /* layout in pool.c */
 
-/* The blocks in use never exceed budget_bytes together. Memory that was ever touched stays resident:
- * at most budget_bytes + pinned_bytes. */
+/* The blocks in use never exceed budget_bytes together. Memory that was ever touched stays
+ * resident: at most budget_bytes + pinned_bytes. */
 enum error pool_create(struct pool **ret, size_t budget_bytes, size_t pinned_bytes);
 void pool_destroy(struct pool *pool); /* takes NULL; every block must be back */
 

@@ -1,8 +1,8 @@
 /* queue.h - bounded FIFO of jobs between the threads that submit and one device's worker.
  *
  * Door: queue_push() from any thread, queue_pop() from one worker, which takes what is waiting.
- * A full queue refuses (ERR_BUSY, HTTP 503) and never waits for room, so that a slow device shows as
- * back-pressure and not as growing memory. Jobs are linked through job->next: nothing is allocated.
+ * A full queue refuses (ERR_BUSY, HTTP 503) and never waits for room, so that a slow device shows
+ * as back-pressure and not as growing memory. Jobs are linked by job->next: nothing is allocated.
  */
 #ifndef GPU_QUEUE_H
 #define GPU_QUEUE_H

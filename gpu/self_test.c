@@ -129,6 +129,10 @@ static enum error run_known(struct gpu *gpu, int device, const struct known *kno
     struct block block = {0};
     struct job job = {.bytes = (known->rows + 1) * known->n * dtype_size(known->dtype)};
     enum error error = source->acquire(source->context, job.bytes, &block);
+    if (error == ERR_NOMEM) { /* a budget smaller than the longest case */
+        source = &buffer_heap;
+        error = source->acquire(source->context, job.bytes, &block);
+    }
     if (error == ERR_OK)
         error = job_plan(&job, &pair, 1);
     if (error == ERR_OK) {

@@ -44,7 +44,7 @@ static void chain_add(struct chain *chain, struct job *job)
 }
 
 /* Gives each port its jobs. They are the submitter's from then on, so a port's chain is complete
- * before it is handed over. Quadratic in the ports of a batch, at most the number of HTTP threads. */
+ * before it is handed over. Jobs times ports: there are as many ports as HTTP threads. */
 static void complete(struct job *first)
 {
     while (first != NULL) {

@@ -1,8 +1,8 @@
 /* worker.h - one device at work: its queue and the thread that empties it.
  *
  * Door: worker_create() once the device is open; worker_push() from any thread; worker_drain(),
- * then worker_destroy(). The thread takes what is waiting, drops what is cancelled or late, computes
- * the rest as one batch and hands every port its jobs in one chain.
+ * then worker_destroy(). The thread takes what is waiting, drops what is cancelled or late,
+ * computes the rest as one batch and hands every port its jobs in one chain.
  */
 #ifndef GPU_WORKER_H
 #define GPU_WORKER_H
@@ -27,7 +27,7 @@ enum error worker_push(struct worker *worker, struct job *job);
 void worker_drain(struct worker *worker);
 void worker_destroy(struct worker *worker); /* takes NULL; drains */
 
-/* True once a batch reported ERR_DEVICE; *problem then holds its text. Queued jobs get ERR_DEVICE. */
+/* True once a batch reported ERR_DEVICE; *problem holds its text. Queued jobs get the same. */
 bool worker_is_lost(struct worker *worker, struct problem *problem);
 
 struct worker_totals {

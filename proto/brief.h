@@ -9,10 +9,12 @@
 #ifndef PROTO_BRIEF_H
 #define PROTO_BRIEF_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/decimal.h"
+#include "proto/digits8.h"
 #include "proto/tensor.h"
 
 enum { BRIEF_READS = 18 }; /* bytes that are read from the number's text on, whatever its length */

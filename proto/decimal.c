@@ -1,15 +1,18 @@
-/* decimal.c - rounding of the decimals that decimal.h does not do inline.
+/* decimal.c - a decimal's text taken apart, and its one rounding (see decimal.h).
  *
- * Two steps, each exact in what it claims. A product with 128 bits of the power of ten encloses the
- * decimal between two numbers; where both round alike, the decimal does (D. Lemire 2021 proves when
- * one bound is enough; two bounds need no proof and cost one rounding more, about 2 ns). Where they
- * do not, the decimal is compared with the midpoint between the two, in integers of any length.
- * About one random number of 17 digits in 10^18 / 2^53 needs the comparison; crafted ones always do.
+ * Digits and a power of ten that float64 holds exactly need one division or product (W. Clinger,
+ * "How to read floating point numbers accurately", 1990). For the rest a product with 128 bits of
+ * the power encloses the decimal between two numbers; where both round alike, the decimal does (D.
+ * Lemire, "Number parsing at a gigabyte per second", 2021, proves when one bound is enough; two
+ * bounds need no proof and cost one rounding more). Where they do not, the decimal is compared with
+ * the midpoint between the two in integers of any length: only crafted numbers ever come that far.
  */
 #include "proto/decimal.h"
 
 #include <assert.h>
+#include <math.h>
 
+#include "proto/digits8.h"
 #include "proto/pow10.h"
 
 typedef unsigned __int128 uint128; /* a word of the compiler, without a standard name */
@@ -25,6 +28,92 @@ enum {
 
 static_assert(LIMIT_NUMBER_BYTES * 3322ll / 1000 + 128 <= BIG_WORDS * 64,
               "the longest number fits");
+
+/* The first significant digit or, in a zero, where the digits end. */
+static const char *digits_begin(const struct decimal *decimal)
+{
+    const char *p = decimal->text + decimal->is_negative;
+    while (p < decimal->end && (*p == '0' || *p == '.'))
+        p++;
+    return p;
+}
+
+/* More digits than fit: takes the text apart again, leading zeros aside. */
+static void decimal_recount(struct decimal *decimal)
+{
+    uint64_t digits = 0;
+    int64_t count = 0;
+    bool is_cut = false;
+    for (const char *p = digits_begin(decimal); p < decimal->end && (*p | 0x20) != 'e'; p++) {
+        if (*p == '.')
+            continue;
+        if (count++ < DECIMAL_DIGITS_MAX)
+            digits = digits * 10 + (uint64_t)(*p - '0');
+        else
+            is_cut = is_cut || *p != '0';
+    }
+    decimal->digits = digits;
+    decimal->is_cut = is_cut;
+    if (count > DECIMAL_DIGITS_MAX)
+        decimal->exponent += count - DECIMAL_DIGITS_MAX;
+}
+
+/* Reads "e+12" at p. Returns where it ends, or NULL with *ret_stop at the byte that should have
+ * been a digit. It stops growing beyond a million, which no text is long enough to make up for. */
+static const char *exponent_read(const char *p, int64_t *exponent, const char **ret_stop)
+{
+    p++;
+    bool is_negative = *p == '-';
+    p += is_negative || *p == '+';
+    const char *begin = p;
+    int value = 0;
+    for (; (unsigned char)(*p - '0') < 10; p++)
+        value = value < 1000000 ? value * 10 + (*p - '0') : value;
+    if (p == begin) {
+        *ret_stop = p;
+        return NULL;
+    }
+    *exponent += is_negative ? -value : value;
+    return p;
+}
+
+bool decimal_scan(const char *text, const char *end, struct decimal *ret, const char **ret_stop)
+{
+    bool is_negative = *text == '-';
+    const char *p = text + is_negative, *begin = p;
+    uint64_t digits = 0;
+    int64_t exponent = 0;
+    if (*p == '0') {
+        begin = ++p; /* no other digit may follow, and this one is not significant */
+    } else {
+        p = digits8_read(p, end, &digits);
+        if (p == begin) {
+            *ret_stop = p;
+            return false;
+        }
+    }
+    int64_t count = p - begin;
+    if (*p == '.') {
+        const char *fraction = ++p;
+        p = digits8_read(p, end, &digits);
+        if (p == fraction) {
+            *ret_stop = p;
+            return false;
+        }
+        count += p - fraction;
+        exponent = fraction - p;
+    }
+    if ((*p | 0x20) == 'e') {
+        p = exponent_read(p, &exponent, ret_stop);
+        if (p == NULL)
+            return false;
+    }
+    *ret = (struct decimal){text, p, digits, exponent, is_negative, false};
+    *ret_stop = p;
+    if (__builtin_expect(count > DECIMAL_DIGITS_MAX, 0))
+        decimal_recount(ret);
+    return true;
+}
 
 /* An unsigned integer; words from used on are not defined. */
 struct big {
@@ -84,34 +173,6 @@ static int big_compare(const struct big *a, const struct big *b)
         if (a->word[i] != b->word[i])
             return a->word[i] < b->word[i] ? -1 : 1;
     return 0;
-}
-
-/* The first significant digit or, in a zero, where the digits end. */
-static const char *digits_begin(const struct decimal *decimal)
-{
-    const char *p = decimal->text + decimal->is_negative;
-    while (p < decimal->end && (*p == '0' || *p == '.'))
-        p++;
-    return p;
-}
-
-void decimal_scan_long(struct decimal *decimal)
-{
-    uint64_t digits = 0;
-    int64_t count = 0;
-    bool is_cut = false;
-    for (const char *p = digits_begin(decimal); p < decimal->end && (*p | 0x20) != 'e'; p++) {
-        if (*p == '.')
-            continue;
-        if (count++ < DECIMAL_DIGITS_MAX)
-            digits = digits * 10 + (uint64_t)(*p - '0');
-        else
-            is_cut = is_cut || *p != '0';
-    }
-    decimal->digits = digits;
-    decimal->is_cut = is_cut;
-    if (count > DECIMAL_DIGITS_MAX)
-        decimal->exponent += count - DECIMAL_DIGITS_MAX;
 }
 
 /* All digits of the decimal as one integer; *ret_exponent is the power of ten that goes with it. */
@@ -281,7 +342,8 @@ static uint64_t magnitude_round(const struct decimal *decimal)
     return base + low;
 }
 
-enum error decimal_float64_any(const struct decimal *decimal, double *ret)
+/* Any decimal. ERR_VALUE: beyond the range. */
+static enum error float64_any(const struct decimal *decimal, double *ret)
 {
     uint64_t bits = 0;
     if (decimal->digits != 0 && decimal->exponent > 308)
@@ -292,5 +354,68 @@ enum error decimal_float64_any(const struct decimal *decimal, double *ret)
         return ERR_VALUE;
     bits |= (uint64_t)decimal->is_negative << 63;
     memcpy(ret, &bits, sizeof bits);
+    return ERR_OK;
+}
+
+/* Digits and power are float64s without rounding, so that one operation rounds once. */
+static bool is_short(const struct decimal *decimal)
+{
+    return decimal->digits <= (uint64_t)1 << 53 && !decimal->is_cut &&
+           (uint64_t)(decimal->exponent + 22) <= 44;
+}
+
+static double float64_short(const struct decimal *decimal)
+{
+    static const double power[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    double digits = (double)(int64_t)decimal->digits;
+    double value = decimal->exponent < 0 ? digits / power[-decimal->exponent]
+                                         : digits * power[decimal->exponent];
+    return decimal->is_negative ? -value : value;
+}
+
+enum error decimal_float64(const struct decimal *decimal, double *ret)
+{
+    if (__builtin_expect(!is_short(decimal), 0))
+        return float64_any(decimal, ret);
+    *ret = float64_short(decimal);
+    return ERR_OK;
+}
+
+/* A float64 in float32's normal range that float32 holds exactly is no midpoint of it: "1" and
+ * "0.5" are common and need no second look. */
+static bool float32_holds(double value)
+{
+    return (double)(float)value == value && fabs(value) >= 0x1p-126;
+}
+
+enum error decimal_float32(const struct decimal *decimal, float *ret)
+{
+    double value;
+    enum error err = decimal_float64(decimal, &value);
+    if (err != ERR_OK)
+        return err;
+    if (__builtin_expect(float64_may_be_midpoint(value) && !float32_holds(value), 0))
+        value = decimal_nudge(value, decimal_side(decimal, value));
+    float narrow = (float)value;
+    if (__builtin_expect(isinf(narrow), 0))
+        return ERR_VALUE;
+    *ret = narrow;
+    return ERR_OK;
+}
+
+enum error decimal_narrow(const struct decimal *decimal, struct narrow type, uint16_t *ret)
+{
+    double value;
+    enum error err = decimal_float64(decimal, &value);
+    if (err != ERR_OK)
+        return err;
+    uint16_t bits = narrow_bits(value, type);
+    if (float64_may_be_midpoint(value) && narrow_value(bits, type) != value)
+        bits = narrow_bits(decimal_nudge(value, decimal_side(decimal, value)), type);
+    if (isinf(narrow_value(bits, type)))
+        return ERR_VALUE;
+    *ret = bits;
     return ERR_OK;
 }

@@ -1,7 +1,7 @@
 /* leaf.h - one leaf of an array: a number or one of the words NaN, Infinity and -Infinity.
  *
- * Door: leaf_read() takes the text apart, leaf_store() rounds it to an element. Private to the reader
- * of arrays, numbers.c; a new element type is one row in leaf_store().
+ * Door: leaf_read() takes the text apart, leaf_store() rounds it to an element. Private to the
+ * reader of arrays, numbers.c; a new element type is one row in leaf_store().
  */
 #ifndef PROTO_LEAF_H
 #define PROTO_LEAF_H

@@ -6,8 +6,8 @@
  *
  * run_of() is the hot path: leaves and commas at one depth, straight into the buffer. It finds the
  * commas of 64 bytes first, so that one number's length never delays the next. Whatever else comes,
- * a bracket, the last leaf of a row, a mistake, is left where it is for step(), which reads one thing
- * and knows how to complain. So a problem is found at the same byte however the text was cut.
+ * a bracket, the last leaf of a row, a mistake, is left where it is for step(), which reads one
+ * thing and knows how to complain. So a problem is found at the same byte however the text was cut.
  */
 #include "proto/numbers.h"
 
@@ -56,7 +56,8 @@ struct numbers {
     struct unsettled unsettled;
     uint64_t carry_offset; /* of carry[0] in the array */
     size_t carry_size;     /* 0: no leaf was cut */
-    char carry[CARRY_ROOM];
+    char *carry;           /* owned, [CARRY_ROOM]; NULL unless a leaf was cut: a request may hold
+                              65,536 pairs of arrays, most of which lie whole in one piece */
 };
 
 /* Text that is being read: a piece, or the carried leaf with its terminator. */
@@ -82,8 +83,8 @@ static const char *blank_skip(const char *p, const char *end)
     return p;
 }
 
-/* Where the problem is: the byte, and the path of the value that is being read, or of the open array
- * that `levels` leads to. */
+/* Where the problem is: the byte, and the path of the value that is being read, or of the open
+ * array that `levels` leads to. */
 static enum error problem_locate(const struct numbers *n, const struct piece *piece, const char *at,
                                  int levels, struct problem *problem)
 {
@@ -378,6 +379,18 @@ static enum error carry_read(struct numbers *n, const char *p, const char *end, 
     return err;
 }
 
+static enum error carry_begin(struct numbers *n, const struct piece *piece, const char **p,
+                              struct problem *problem)
+{
+    if (n->carry == NULL && (n->carry = malloc(CARRY_ROOM)) == NULL)
+        return problem_set(problem, ERR_NOMEM, "no memory for a number that was cut");
+    size_t taken;
+    n->carry_offset = piece->offset + (uint64_t)(*p - piece->data);
+    enum error err = carry_read(n, *p, piece->end, &taken, problem);
+    *p += taken;
+    return err;
+}
+
 /* Reads [p, piece->end) up to the array's end or a leaf that may go on in the next piece, which it
  * puts into the carry. */
 static enum error piece_read(struct numbers *n, const struct piece *piece, const char **p,
@@ -394,14 +407,10 @@ static enum error piece_read(struct numbers *n, const struct piece *piece, const
             *p = run_read(n, from, piece->end);
         if (*p != from)
             continue;
-        if (*p >= safe && is_at_value(n)) {
-            size_t taken;
-            n->carry_offset = piece->offset + (uint64_t)(*p - piece->data);
-            err = carry_read(n, *p, piece->end, &taken, problem);
-            *p += taken;
-        } else {
+        if (*p >= safe && is_at_value(n))
+            err = carry_begin(n, piece, p, problem);
+        else
             err = step(n, piece, p, problem);
-        }
     }
     return err;
 }
@@ -433,6 +442,7 @@ void numbers_destroy(struct numbers *numbers)
     if (numbers == NULL)
         return;
     unsettled_fini(&numbers->unsettled);
+    free(numbers->carry);
     free(numbers);
 }
 
@@ -455,6 +465,10 @@ enum error numbers_feed(struct numbers *numbers, const char *data, size_t size, 
     numbers->taken += (uint64_t)(p - data);
     *ret_used = (size_t)(p - data);
     *ret_done = numbers->expect == EXPECT_DONE;
+    if (*ret_done) {
+        free(numbers->carry);
+        numbers->carry = NULL;
+    }
     return ERR_OK;
 }
 

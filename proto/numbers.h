@@ -1,8 +1,8 @@
 /* numbers.h - reads one JSON array of numbers, nested or not, while its text arrives.
  *
- * Door: numbers_create(), numbers_feed() with pieces cut anywhere, numbers_convert() once the element
- * type is known. Elements land in the request's buffer as they are read; no text is kept but the
- * one number that a piece boundary cut.
+ * Door: numbers_create(), numbers_feed() with pieces cut anywhere, numbers_convert() once the
+ * element type is known. Elements land in the request's buffer as they are read; no text is kept
+ * but the one number that a piece boundary cut.
  *
  * Every decimal is rounded once, to nearest even, to its element type; an integer type takes whole
  * numbers of its range alone, however they are written ("1e2", "3.0"). A complex element is an
@@ -32,11 +32,11 @@ enum error numbers_create(struct numbers **ret, struct buffer *buffer, enum dtyp
 void numbers_destroy(struct numbers *numbers);
 
 /* Reads on. The first byte ever fed is the array's '['. *ret_used bytes were taken: all of them, or
- * up to and including the closing ']' when *ret_done. On failure problem->pointer is relative to the
- * array ("/3/17") and problem->offset to the array's first byte:
- * ERR_SYNTAX (not JSON), ERR_VALUE (1e999, a string, null, a fraction for an integer type, a number
- * for a complex one, deeper than LIMIT_RANK), ERR_SHAPE (ragged rows), ERR_TOO_LARGE, ERR_NOMEM.
- * After a failure only destroy is allowed. */
+ * up to and including the closing ']' when *ret_done. On failure problem->pointer is relative to
+ * the array ("/3/17") and problem->offset to the array's first byte: ERR_SYNTAX (not JSON),
+ * ERR_VALUE (1e999, a string, null, a fraction for an integer type, a number for a complex one,
+ * deeper than LIMIT_RANK), ERR_SHAPE (ragged rows), ERR_TOO_LARGE, ERR_NOMEM. After a failure only
+ * destroy is allowed. */
 enum error numbers_feed(struct numbers *numbers, const char *data, size_t size, size_t *ret_used,
                         bool *ret_done, struct problem *problem);
 

@@ -3,8 +3,8 @@
  * v = c 2^q lies between the neighbours' midpoints at (4c - 2) 2^(q-2) and (4c + 2) 2^(q-2). With
  * 10^k <= 2^q < 10^(k+1), scaled by 10^-k, the interval is one to ten units long: it holds a
  * multiple of one, and at most one multiple of ten, which is the shorter answer when it is there.
- * The scaled bounds are computed in 128-bit powers and rounded to odd in the last place, which keeps
- * every comparison with an integer exact (Giulietti, section 9.)
+ * The scaled bounds are computed in 128-bit powers and rounded to odd in the last place, which
+ * keeps every comparison with an integer exact (Giulietti, section 9.)
  */
 #include "proto/shortest.h"
 
@@ -27,8 +27,7 @@ struct shortest {
 struct binary {
     uint64_t c;
     int q;
-    bool
-        is_lower_near; /* c is a power of two: the neighbour below is half as far as the one above */
+    bool is_lower_near; /* c is a power of two: the one below is half as far as the one above */
 };
 
 /* factor g 2^-128 with g the 128-bit power rounded up; odd when anything was cut. What g has too
@@ -45,7 +44,7 @@ static struct pow10 pow10_ceiling(int q)
     struct pow10 power = pow10_of(q);
     uint64_t up = q < 0 || q > POW10_EXACT_MAX;
     power.low += up;
-    power.high += power.low < up; /* no row is all ones: the generator's rows are cut powers of 5 */
+    power.high += power.low < up; /* cannot carry further: no row is all ones */
     return power;
 }
 
@@ -102,12 +101,13 @@ static void digits8_write(char *text, uint32_t value)
     pair_write(text + 6, low % 100);
 }
 
+/* Up to 17 digits. 1233/4096 is log10(2) nearly enough to miss by one at most; power settles it. */
 static int digits_count(uint64_t value)
 {
-    int count = 1;
-    for (; value >= 10; value /= 10)
-        count++;
-    return count;
+    static const uint64_t power[18] = {0,   1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,
+                                       1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17};
+    int guess = (64 - __builtin_clzll(value | 1)) * 1233 >> 12;
+    return guess + (value >= power[guess]);
 }
 
 /* Writes the digits without the zeros at their end. Returns how many; *ret_all is how many there

@@ -25,55 +25,33 @@ void text_clear(struct text *text)
     text->failed = false;
 }
 
-/* Room for size more bytes and a NUL. */
-static bool text_grow(struct text *text, size_t size)
+/* The size that has room for size more bytes and a NUL; 0 when there is none. */
+static size_t grown_capacity(const struct text *text, size_t size)
 {
     size_t need;
     if (__builtin_add_overflow(text->size, size, &need) ||
         __builtin_add_overflow(need, (size_t)1, &need))
-        return false;
+        return 0;
     size_t capacity = text->capacity + text->capacity / 2;
     if (capacity < TEXT_FIRST_BYTES)
         capacity = TEXT_FIRST_BYTES;
-    if (capacity < need)
-        capacity = need;
-    char *data = realloc(text->data, capacity);
-    if (data == NULL)
-        return false;
-    text->data = data;
-    text->capacity = capacity;
-    return true;
+    return capacity < need ? need : capacity;
 }
 
-char *text_room(struct text *text, size_t size)
+char *text_grow(struct text *text, size_t size)
 {
     if (text->failed)
         return NULL;
-    if (text->capacity - text->size <= size && !text_grow(text, size)) {
+    size_t capacity = grown_capacity(text, size);
+    char *data = capacity > 0 ? realloc(text->data, capacity) : NULL;
+    if (data == NULL) {
         text->failed = true;
+        text->capacity = text->size; /* no append finds room without asking here */
         return NULL;
     }
+    text->data = data;
+    text->capacity = capacity;
     return text->data + text->size;
-}
-
-void text_advance(struct text *text, size_t size)
-{
-    text->size += size;
-    text->data[text->size] = '\0';
-}
-
-void text_append(struct text *text, const char *data, size_t size)
-{
-    char *room = text_room(text, size);
-    if (room == NULL)
-        return;
-    memcpy(room, data, size);
-    text_advance(text, size);
-}
-
-void text_string(struct text *text, const char *string)
-{
-    text_append(text, string, strlen(string));
 }
 
 void text_printf(struct text *text, const char *format, ...)

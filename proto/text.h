@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct text {
     char *data;      /* NUL-terminated when size > 0; owned */
@@ -18,13 +19,39 @@ void text_init(struct text *text);
 void text_fini(struct text *text);
 void text_clear(struct text *text); /* empty again; keeps the memory for the next use */
 
+/* What text_room() does when there is not enough: more memory, or NULL and failed. */
+char *text_grow(struct text *text, size_t size);
+
 /* Room for `size` more bytes: where to write, then text_advance() by what was written. NULL: it
  * failed. */
-char *text_room(struct text *text, size_t size);
-void text_advance(struct text *text, size_t size);
+static inline char *text_room(struct text *text, size_t size)
+{
+    if (__builtin_expect(text->capacity - text->size > size, 1))
+        return text->data + text->size; /* never once it has failed: capacity is size */
+    return text_grow(text, size);
+}
 
-void text_append(struct text *text, const char *data, size_t size);
-void text_string(struct text *text, const char *string);
+static inline void text_advance(struct text *text, size_t size)
+{
+    text->size += size;
+    text->data[text->size] = '\0';
+}
+
+/* Inline: an answer is some forty appends of literals, each a store or two once its size is known. */
+static inline void text_append(struct text *text, const char *data, size_t size)
+{
+    char *room = text_room(text, size);
+    if (room == NULL)
+        return;
+    memcpy(room, data, size);
+    text_advance(text, size);
+}
+
+static inline void text_string(struct text *text, const char *string)
+{
+    text_append(text, string, strlen(string));
+}
+
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_uint(struct text *text, uint64_t value);
 

@@ -2,11 +2,11 @@
 #include "server/answer.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/result.h"
 #include "server/exchange.h"
+#include "server/log.h"
 #include "server/loop.h"
 
 void answer_header(struct answer *answer, const char *name, const char *value)
@@ -63,19 +63,84 @@ enum error answer_send_json(struct exchange *exchange, int status, json_t *docum
     return answer_send(exchange, &answer);
 }
 
-bool answer_send_problem(struct exchange *exchange, const struct problem *problem,
-                         const char *allow)
+/* Fills *ret and body; allow NULL or empty: none. */
+static void describe_problem(const struct problem *problem, const char *id, const char *allow,
+                             struct answer *ret, struct text *body)
 {
-    struct answer answer = {.status = error_status(problem->error),
-                            .content_type = "application/problem+json"};
-    if (answer.status == 503)
-        answer_header(&answer, "Retry-After", "1");
-    if (allow != NULL)
-        answer_header(&answer, "Allow", allow);
+    *ret = (struct answer){.status = error_status(problem->error),
+                           .content_type = "application/problem+json"};
+    if (ret->status == 503)
+        answer_header(ret, "Retry-After", "1");
+    if (problem->error == ERR_METHOD)
+        answer_header(ret, "Allow", allow);
     if (problem->error == ERR_MEDIA)
-        answer_header(&answer, "Accept-Post", "application/json, application/octet-stream");
-    text_clear(&exchange->out);
-    problem_encode_json(problem, exchange->dot.request.options.id, &exchange->out);
-    text_string(&exchange->out, "\n");
-    return answer_send(exchange, &answer) == ERR_OK;
+        answer_header(ret, "Accept-Post", "application/json, application/octet-stream");
+    text_clear(body);
+    problem_encode_json(problem, id, body);
+    text_string(body, "\n");
+}
+
+/* What went wrong here, as opposed to in the request, is also the operator's business. */
+static void log_fault(const struct exchange *exchange)
+{
+    if (error_status(exchange->problem.error) == 500)
+        log_event(LOG_LEVEL_ERROR, "request_failed", LOG_S("id", exchange->id),
+                  LOG_S("problem", error_name(exchange->problem.error)),
+                  LOG_S("detail", exchange->problem.detail));
+}
+
+enum error answer_send_problem(struct exchange *exchange)
+{
+    struct answer answer;
+    log_fault(exchange);
+    describe_problem(&exchange->problem, exchange->dot.request.options.id, exchange->allow, &answer,
+                     &exchange->out);
+    return answer_send(exchange, &answer);
+}
+
+/* A whole HTTP/1.1 message. */
+static void print_message(const struct answer *answer, const char *request_id,
+                          const struct text *body, struct text *ret)
+{
+    text_printf(ret, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n",
+                answer->status, MHD_get_reason_phrase_for((unsigned)answer->status),
+                answer->content_type, body->size);
+    if (request_id != NULL)
+        text_printf(ret, "X-Request-Id: %s\r\n", request_id);
+    for (int i = 0; i < answer->header_count; i++)
+        text_printf(ret, "%s: %s\r\n", answer->header[i].name, answer->header[i].value);
+    text_string(ret, "Connection: close\r\n\r\n");
+    text_append(ret, body->data, body->size);
+}
+
+static void send_past_library(struct connection *connection, const struct problem *problem,
+                              const char *id, const char *request_id)
+{
+    struct answer answer;
+    struct text body, message;
+    text_init(&body);
+    text_init(&message);
+    describe_problem(problem, id, "", &answer, &body);
+    print_message(&answer, request_id, &body, &message);
+    connection_answer(connection, &message);
+    text_fini(&message);
+    text_fini(&body);
+}
+
+void answer_send_problem_early(struct exchange *exchange)
+{
+    log_fault(exchange);
+    send_past_library(exchange->connection, &exchange->problem, exchange->dot.request.options.id,
+                      exchange->id);
+    exchange->status = error_status(exchange->problem.error);
+}
+
+void answer_send_late(struct connection *connection, enum phase phase, uint64_t limit_ms)
+{
+    struct problem problem;
+    (void)problem_set(&problem, ERR_RECEIVE, "the request's %s was not complete in time",
+                      phase == PHASE_HEAD ? "head" : "body");
+    problem.limit = limit_ms;
+    problem.setting = phase == PHASE_HEAD ? "head_timeout_ms" : "body_timeout_ms";
+    send_past_library(connection, &problem, NULL, NULL);
 }

@@ -3,9 +3,9 @@
 #define SERVER_ANSWER_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "proto/error.h"
+#include "server/connection.h"
 
 struct exchange;
 
@@ -28,9 +28,14 @@ enum error answer_send(struct exchange *exchange, const struct answer *answer);
 /* Sends a document and drops its reference. document NULL (no memory): ERR_NOMEM. */
 enum error answer_send_json(struct exchange *exchange, int status, json_t *document);
 
-/* Sends problem as problem+json, with Retry-After and the connection's end where they belong.
- * allow NULL unless the error is ERR_METHOD. false: no memory even for that. */
-bool answer_send_problem(struct exchange *exchange, const struct problem *problem,
-                         const char *allow);
+/* Sends exchange->problem as problem+json, with Retry-After and the connection's end where they
+ * belong. ERR_NOMEM: no memory even for that. */
+enum error answer_send_problem(struct exchange *exchange);
+
+/* The same in the middle of the body, past libmicrohttpd; the connection must then close. */
+void answer_send_problem_early(struct exchange *exchange);
+
+/* Likewise for a request whose head or body did not come in time; it may not have an exchange. */
+void answer_send_late(struct connection *connection, enum phase phase, uint64_t limit_ms);
 
 #endif

@@ -28,7 +28,7 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     N(max_body_bytes, 1ull << 30, 1, 1ull << 40, "largest request body")                           \
     N(memory_budget_bytes, 0, 0, 1ull << 44,                                                       \
       "memory for all operands together; 0: a quarter of what the control group allows")           \
-    N(max_results, 1ull << 24, 1, 1ull << 32, "most dot products in one request")                  \
+    N(max_results, 1ull << 20, 1, 1ull << 32, "most dot products in one request")                  \
     N(head_timeout_ms, 10000, 100, 3600000, "a request's head must be complete within this time")  \
     N(body_timeout_ms, 120000, 100, 86400000, "a body must be complete within this time")          \
     N(idle_timeout_ms, 60000, 100, 86400000, "a kept-alive connection may be idle for so long")    \

@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "proto/result.h"
-#include "proto/text.h"
 
 enum {
     LINGER_BYTES_MAX = 256 << 20, /* a client that has not read its refusal by then never will */
@@ -50,6 +48,28 @@ static void append_to_phase(struct connections *all, struct connection *connecti
     queue->count++;
 }
 
+/* Once, not by edges: while bytes are unread it is asked for again. A failure only means that an
+ * early end is noticed at the deadline. */
+static void watch_leaving(struct connections *all, struct connection *connection, int operation)
+{
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = connection};
+    (void)epoll_ctl(all->epoll, operation, connection->fd, &event);
+}
+
+/* A client that has left in a phase where it was to send more, and of whom nothing is unread, will
+ * never complete that phase. One with a job or an answer under way may still read it. */
+static void check_leaving(struct connections *all, struct connection *connection)
+{
+    int unread = 0;
+    enum phase phase = connection->phase;
+    if (phase != PHASE_HEAD && phase != PHASE_BODY && phase != PHASE_IDLE)
+        return; /* looked at again in PHASE_IDLE */
+    if (ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0)
+        watch_leaving(all, connection, EPOLL_CTL_MOD);
+    else
+        connection_cut(connection);
+}
+
 struct connection *connection_create(struct connections *all, struct MHD_Connection *mhd, int fd,
                                      int64_t now_ns)
 {
@@ -59,6 +79,7 @@ struct connection *connection_create(struct connections *all, struct MHD_Connect
     connection->mhd = mhd;
     connection->fd = fd;
     append_to_phase(all, connection, PHASE_HEAD, now_ns);
+    watch_leaving(all, connection, EPOLL_CTL_ADD);
     return connection;
 }
 
@@ -75,26 +96,16 @@ void connection_enter(struct connections *all, struct connection *connection, en
 {
     unlink_from_phase(all, connection);
     append_to_phase(all, connection, phase, now_ns);
+    if (connection->has_left && phase == PHASE_IDLE && !connection->is_cut)
+        check_leaving(all, connection);
 }
 
-void connection_refuse(struct connection *connection, const struct problem *problem,
-                       const char *request_id)
+void connection_answer(struct connection *connection, const struct text *answer)
 {
-    struct text body, answer;
-    text_init(&body);
-    text_init(&answer);
-    problem_encode_json(problem, NULL, &body);
-    text_printf(&answer,
-                "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\n"
-                "Content-Length: %zu\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
-                error_status(problem->error), error_name(problem->error), body.size, request_id);
-    text_append(&answer, body.data, body.size);
     /* Nothing of an answer is under way, so the socket's buffer is empty and takes it whole; a
      * client that is gone already is none of our concern. */
-    if (!answer.failed && !body.failed)
-        (void)send(connection->fd, answer.data, answer.size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    text_fini(&answer);
-    text_fini(&body);
+    if (!answer->failed)
+        (void)send(connection->fd, answer->data, answer->size, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)shutdown(connection->fd, SHUT_WR);
     connection->must_linger = true;
 }
@@ -107,7 +118,12 @@ void connection_cut(struct connection *connection)
 
 void connection_linger(struct connections *all, struct connection *connection, int64_t now_ns)
 {
+    if (all->queue[PHASE_LINGER].count >= CONNECTIONS_LINGERING_MAX) {
+        connection_destroy(all, connection);
+        return;
+    }
     connection->mhd = NULL;
+    (void)epoll_ctl(all->epoll, EPOLL_CTL_DEL, connection->fd, NULL); /* or the copy keeps it */
     connection->fd = dup(connection->fd);
     connection_enter(all, connection, PHASE_LINGER, now_ns);
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = connection};
@@ -115,7 +131,7 @@ void connection_linger(struct connections *all, struct connection *connection, i
         connection_destroy(all, connection); /* out of descriptors: close as it would have been */
 }
 
-void connection_drain(struct connections *all, struct connection *connection)
+static void drain(struct connections *all, struct connection *connection)
 {
     static _Thread_local char piece[LINGER_PIECE_BYTES];
     for (int i = 0; i < LINGER_PIECES; i++) {
@@ -131,6 +147,23 @@ void connection_drain(struct connections *all, struct connection *connection)
     }
 }
 
+void connection_on_event(struct connections *all, struct connection *connection)
+{
+    if (connection->phase == PHASE_LINGER) {
+        drain(all, connection);
+        return;
+    }
+    connection->has_left = true;
+    if (!connection->is_cut)
+        check_leaving(all, connection);
+}
+
+void connections_cancel_work(struct connections *all)
+{
+    for (struct connection *c = all->queue[PHASE_WORK].first; c != NULL; c = c->next)
+        __atomic_store_n(c->job_is_cancelled, true, __ATOMIC_RELAXED);
+}
+
 /* A client that has begun a request is told why it is cut off; an idle one is only closed. */
 static void expire(struct connections *all, struct connection *connection, int64_t now_ns)
 {
@@ -140,12 +173,7 @@ static void expire(struct connections *all, struct connection *connection, int64
         return;
     }
     if (phase == PHASE_HEAD || phase == PHASE_BODY) {
-        struct problem problem;
-        (void)problem_set(&problem, ERR_RECEIVE, "the request's %s was not complete in time",
-                          phase == PHASE_HEAD ? "head" : "body");
-        problem.limit = (uint64_t)all->queue[phase].duration_ns / 1000000;
-        problem.setting = phase == PHASE_HEAD ? "head_timeout_ms" : "body_timeout_ms";
-        connection_refuse(connection, &problem, "-");
+        all->on_late(connection, phase, (uint64_t)all->queue[phase].duration_ns / 1000000);
         connection->must_linger = false; /* it had its time */
     }
     connection_cut(connection);

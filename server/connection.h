@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/error.h"
+#include "proto/text.h"
 
 struct MHD_Connection;
 
@@ -32,9 +32,14 @@ struct connection {
     int64_t deadline_ns;
     struct connection *previous, *next; /* in the phase's FIFO */
     bool is_cut;                        /* shut down; libmicrohttpd has not noticed yet */
+    bool has_left;                      /* its client sends no more: what is unread is the last */
     bool must_linger;                   /* close only when the client has stopped sending */
     uint64_t linger_bytes;              /* read while lingering */
+    bool *job_is_cancelled;             /* in PHASE_WORK: the job's flag, which is atomic */
 };
+
+/* Connections of one loop that linger at once, beyond max_connections; later ones just close. */
+enum { CONNECTIONS_LINGERING_MAX = 64 };
 
 struct phase_queue {
     struct connection *first, *last;
@@ -44,9 +49,13 @@ struct phase_queue {
 
 struct connections {
     struct phase_queue queue[PHASE_COUNT];
-    int epoll; /* lingering descriptors are added here, data.ptr the connection */
+    int epoll; /* the loop's; descriptors are added here, data.ptr the connection */
+    /* Answers a client whose request's head or body was not complete within limit_ms. */
+    void (*on_late)(struct connection *connection, enum phase phase, uint64_t limit_ms);
 };
 
+/* Also watches for the client's leaving. libmicrohttpd may miss it: it waits for a further edge after
+ * a short read, and there is none when the end came together with the last bytes. */
 struct connection *connection_create(struct connections *all, struct MHD_Connection *mhd, int fd,
                                      int64_t now_ns);
 void connection_destroy(struct connections *all, struct connection *connection);
@@ -55,10 +64,9 @@ void connection_destroy(struct connections *all, struct connection *connection);
 void connection_enter(struct connections *all, struct connection *connection, enum phase phase,
                       int64_t now_ns);
 
-/* Answers with problem in the middle of a request, which libmicrohttpd cannot, and shuts the
- * connection down for reading by it. The caller then lets libmicrohttpd close it. */
-void connection_refuse(struct connection *connection, const struct problem *problem,
-                       const char *request_id);
+/* Sends a whole answer in the middle of a request, which libmicrohttpd cannot, and nothing after it.
+ * The caller then lets libmicrohttpd close the connection; it lingers. */
+void connection_answer(struct connection *connection, const struct text *answer);
 
 /* Shuts the connection down; libmicrohttpd finds it closed on its next run. */
 void connection_cut(struct connection *connection);
@@ -67,8 +75,12 @@ void connection_cut(struct connection *connection);
  * that the answer is not lost to the reset that closing over unread bytes would send. */
 void connection_linger(struct connections *all, struct connection *connection, int64_t now_ns);
 
-/* A lingering connection is readable: reads and discards; destroys it at its end or cap. */
-void connection_drain(struct connections *all, struct connection *connection);
+/* epoll has something to say: the client has left; or it lingers and is readable, and then what came
+ * is read and forgotten, and the connection destroyed at its end or cap. */
+void connection_on_event(struct connections *all, struct connection *connection);
+
+/* The time for draining is over: jobs that no device has begun are dropped. */
+void connections_cancel_work(struct connections *all);
 
 /* Ends every connection whose phase is over its time. Returns the next deadline, INT64_MAX: none. */
 int64_t connections_expire(struct connections *all, int64_t now_ns);

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "proto/result.h"
+#include "server/accept.h"
 #include "server/answer.h"
 #include "server/clock.h"
 #include "server/exchange.h"
@@ -23,33 +24,17 @@ static struct gpu *gpu_of(const struct exchange *exchange)
 
 /* ---- before the body ----------------------------------------------------------------------- */
 
-/* A media range of Accept without its parameters, which no answer of ours depends on. */
-static bool range_is(const char *range, size_t size, const char *wanted)
-{
-    return strlen(wanted) == size && strncasecmp(range, wanted, size) == 0;
-}
-
-/* The first range that can be served decides: no answer differs in quality from another. */
 static enum error settle_accept(struct exchange *exchange, struct problem *problem)
 {
-    const char *accept = exchange->head.accept;
-    if (accept == NULL || *accept == '\0')
-        return ERR_OK;
-    while (*accept != '\0') {
-        accept += strspn(accept, " \t,");
-        size_t size = strcspn(accept, " \t,;");
-        if (range_is(accept, size, "application/octet-stream")) {
-            exchange->dot.wants_raw = true;
-            return ERR_OK;
-        }
-        if (range_is(accept, size, "*/*") || range_is(accept, size, "application/*") ||
-            range_is(accept, size, "application/json"))
-            return ERR_OK;
-        accept += strcspn(accept, ",");
-    }
-    return problem_set(problem, ERR_ACCEPT,
-                       "Accept is \"%s\"; application/json and application/octet-stream are served",
-                       exchange->head.accept);
+    unsigned json = accept_quality(exchange->head.accept, "application/json");
+    unsigned raw = accept_quality(exchange->head.accept, "application/octet-stream");
+    if (json == 0 && raw == 0)
+        return problem_set(
+            problem, ERR_ACCEPT,
+            "Accept is \"%s\"; application/json and application/octet-stream are served",
+            exchange->head.accept);
+    exchange->dot.wants_raw = raw > json;
+    return ERR_OK;
 }
 
 static enum error refuse_large(const struct exchange *exchange, struct problem *problem)
@@ -60,6 +45,15 @@ static enum error refuse_large(const struct exchange *exchange, struct problem *
     problem->limit = limit;
     problem->setting = "max_body_bytes";
     return ERR_TOO_LARGE;
+}
+
+static enum error check_coding(const struct exchange *exchange, struct problem *problem)
+{
+    const char *coding = exchange->head.content_encoding;
+    if (coding == NULL || strcasecmp(coding, "identity") == 0)
+        return ERR_OK;
+    return problem_set(problem, ERR_MEDIA,
+                       "Content-Encoding is \"%s\"; bodies are read as they are", coding);
 }
 
 static enum error check_open(const struct exchange *exchange, struct problem *problem)
@@ -78,6 +72,8 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
     enum error error = check_open(exchange, problem);
     if (error == ERR_OK)
         error = encoding_for(exchange->head.content_type, &encoding, problem);
+    if (error == ERR_OK)
+        error = check_coding(exchange, problem);
     if (error == ERR_OK)
         error = settle_accept(exchange, problem);
     if (error == ERR_OK && !exchange->head.is_chunked &&
@@ -147,7 +143,7 @@ static int64_t deadline_of(const struct exchange *exchange)
     uint64_t asked_ms = exchange->dot.request.options.timeout_ms;
     if (asked_ms > 0 && asked_ms < timeout_ms)
         timeout_ms = asked_ms;
-    return exchange->first_byte_ns + (int64_t)timeout_ms * 1000000;
+    return exchange->dot.decoded_ns + (int64_t)timeout_ms * 1000000;
 }
 
 static enum error place(const struct exchange *exchange, int *ret, struct problem *problem)
@@ -176,6 +172,7 @@ static enum error make_job(struct exchange *exchange, struct problem *problem)
     dot->job.wants_abs = options->diagnostics;
     dot->job.base = dot->request.buffer.block.data;
     dot->job.bytes = dot->request.buffer.used;
+    dot->decoded_ns = clock_ns();
     dot->job.deadline_ns = deadline_of(exchange);
     dot->job.port = loop_port(exchange->loop);
     return ERR_OK;
@@ -208,7 +205,6 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
         error = make_job(exchange, problem);
     if (error != ERR_OK)
         return error;
-    dot->decoded_ns = clock_ns();
     if (!gpu_is_inline(gpu_of(exchange), device, dot->job.term_count))
         return submit(exchange, device, problem);
     gpu_compute(gpu_of(exchange), &dot->job);

@@ -21,7 +21,8 @@ static struct connection *connection_of(struct MHD_Connection *mhd)
 
 static void enter_phase(struct exchange *exchange, enum phase phase)
 {
-    connection_enter(loop_connections(exchange->loop), exchange->connection, phase, clock_ns());
+    connection_enter(loop_connections(exchange->loop), exchange->connection, phase,
+                     loop_now_ns(exchange->loop));
 }
 
 /* The path of an absolute-form target ("http://host/path", RFC 9112 section 3.2.2) is its rest. */
@@ -43,7 +44,7 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
     exchange->loop = loop;
     exchange->mhd = mhd;
     exchange->connection = connection;
-    exchange->begun_ns = clock_ns();
+    exchange->begun_ns = loop_now_ns(loop);
     exchange->target = strdup(origin_form(target));
     if (exchange->target == NULL) {
         loop_exchange_free(loop, exchange);
@@ -54,7 +55,8 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
         *query = '\0';
         exchange->query = query + 1;
     }
-    connection_enter(loop_connections(loop), exchange->connection, PHASE_HEAD, exchange->begun_ns);
+    if (connection->phase != PHASE_HEAD) /* else its time runs since the connection was opened */
+        enter_phase(exchange, PHASE_HEAD);
     return exchange;
 }
 
@@ -85,9 +87,9 @@ static bool has_body(const struct exchange *exchange)
     return exchange->head.is_chunked || exchange->head.content_length > 0;
 }
 
-static enum MHD_Result answer_refusal(struct exchange *exchange, const char *allow)
+static enum MHD_Result answer_refusal(struct exchange *exchange)
 {
-    if (!answer_send_problem(exchange, &exchange->problem, allow))
+    if (answer_send_problem(exchange) != ERR_OK)
         return MHD_NO; /* no memory even for that: closing is all that is left */
     enter_phase(exchange, PHASE_ANSWER);
     return MHD_YES;
@@ -102,10 +104,10 @@ static bool is_discardable(const struct exchange *exchange)
 }
 
 /* Refuses on the head. A client that waits for 100 Continue gets the refusal instead of it. */
-static enum MHD_Result refuse_head(struct exchange *exchange, const char *allow)
+static enum MHD_Result refuse_head(struct exchange *exchange)
 {
-    bool later = !exchange->must_close && !exchange->head.expects_continue &&
-                 is_discardable(exchange) && allow == NULL;
+    bool later =
+        !exchange->must_close && !exchange->head.expects_continue && is_discardable(exchange);
     if (later) {
         exchange->state = EXCHANGE_REFUSED;
         enter_phase(exchange, PHASE_BODY);
@@ -113,7 +115,7 @@ static enum MHD_Result refuse_head(struct exchange *exchange, const char *allow)
     }
     exchange->must_close |= has_body(exchange);
     exchange->connection->must_linger = exchange->must_close;
-    return answer_refusal(exchange, allow);
+    return answer_refusal(exchange);
 }
 
 /* Refuses in the middle of the body, where libmicrohttpd takes no answer any more. */
@@ -123,38 +125,40 @@ static enum MHD_Result refuse_body(struct exchange *exchange)
         exchange->state = EXCHANGE_REFUSED;
         return MHD_YES;
     }
-    connection_refuse(exchange->connection, &exchange->problem, exchange->id);
-    exchange->status = error_status(exchange->problem.error);
+    answer_send_problem_early(exchange);
     return MHD_NO;
 }
 
-static enum error find_route(struct exchange *exchange, const char *method, char *allow,
-                             size_t allow_size)
+static enum error find_route(struct exchange *exchange, const char *name)
 {
-    exchange->method = method_parse(method);
-    if (exchange->method == 0)
+    enum method method = method_parse(name);
+    if (method == 0)
         return problem_set(&exchange->problem, ERR_UNKNOWN_METHOD,
-                           "the method %s is not known here", method);
-    return route_find(exchange->target, exchange->method, &exchange->route, allow, allow_size,
-                      &exchange->problem);
+                           "the method %s is not known here", name);
+    enum error error = route_find(exchange->target, method, &exchange->route, exchange->allow,
+                                  sizeof exchange->allow, &exchange->problem);
+    if (error == ERR_OK && exchange->route->body == NULL && has_body(exchange)) {
+        exchange->must_close = true; /* who sends one may not know where it ends */
+        return problem_set(&exchange->problem, ERR_FRAMING, "%s %s with a body", name,
+                           exchange->target);
+    }
+    return error;
 }
 
 static enum MHD_Result on_head(struct exchange *exchange, const char *method, const char *version)
 {
-    char allow[64];
     (void)MHD_get_connection_values_n(exchange->mhd, MHD_HEADER_KIND, add_header, &exchange->head);
     settle_id(exchange);
     exchange->first_byte_ns = clock_ns();
-    if (head_check(&exchange->head, method, version, &exchange->problem) != ERR_OK) {
+    if (head_check(&exchange->head, version, &exchange->problem) != ERR_OK) {
         exchange->must_close = true;
-        return refuse_head(exchange, NULL);
+        return refuse_head(exchange);
     }
-    enum error error = find_route(exchange, method, allow, sizeof allow);
-    if (error != ERR_OK)
-        return refuse_head(exchange, error == ERR_METHOD ? allow : NULL);
-    if (exchange->route->begin != NULL &&
-        exchange->route->begin(exchange, &exchange->problem) != ERR_OK)
-        return refuse_head(exchange, NULL);
+    if (find_route(exchange, method) != ERR_OK)
+        return refuse_head(exchange);
+    const struct route *route = exchange->route;
+    if (route->begin != NULL && route->begin(exchange, &exchange->problem) != ERR_OK)
+        return refuse_head(exchange);
     exchange->state = EXCHANGE_BODY;
     if (has_body(exchange))
         enter_phase(exchange, PHASE_BODY);
@@ -170,7 +174,7 @@ static enum MHD_Result on_body(struct exchange *exchange, const char *data, size
     exchange->body_bytes += size;
     if (exchange->state == EXCHANGE_REFUSED)
         return is_discardable(exchange) ? MHD_YES : refuse_body(exchange);
-    assert(exchange->route->body != NULL); /* head_check() refuses a body where there is none */
+    assert(exchange->route->body != NULL); /* find_route() refuses a body where there is none */
     if (exchange->route->body(exchange, data, size, &exchange->problem) == ERR_OK)
         return MHD_YES;
     return refuse_body(exchange);
@@ -184,7 +188,7 @@ static enum MHD_Result answer_with(struct exchange *exchange,
     if (error == ERR_NOMEM && exchange->problem.error == ERR_OK)
         (void)problem_set(&exchange->problem, ERR_NOMEM, "no memory for the answer");
     if (error != ERR_OK)
-        return answer_refusal(exchange, NULL);
+        return answer_refusal(exchange);
     if (exchange->state == EXCHANGE_WORK)
         return MHD_YES;
     assert(exchange->state == EXCHANGE_ANSWERED);
@@ -210,7 +214,7 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
     case EXCHANGE_DONE:
         return answer_with(exchange, exchange->route->resume);
     case EXCHANGE_REFUSED:
-        return answer_refusal(exchange, NULL);
+        return answer_refusal(exchange);
     default:
         return MHD_YES; /* answered on the head already */
     }
@@ -245,6 +249,7 @@ void exchange_suspend(struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_BODY);
     exchange->state = EXCHANGE_WORK;
+    exchange->connection->job_is_cancelled = &exchange->dot.job.cancelled;
     MHD_suspend_connection(exchange->mhd);
     enter_phase(exchange, PHASE_WORK);
 }

@@ -39,12 +39,12 @@ struct exchange {
     struct exchange *next_free; /* the loop's list, while unused */
     enum exchange_state state;
     struct head head;
-    enum method method;
     const struct route *route;   /* NULL until found */
     char *target;                /* owned: the path as it came, NUL, the query string */
     const char *query;           /* in target; NULL when there is no '?' */
     char id[LIMIT_ID_BYTES + 1]; /* of the log and X-Request-Id */
     struct problem problem;      /* why, in REFUSED */
+    char allow[64];              /* the header's value, when that is ERR_METHOD */
     bool must_close;             /* the connection ends after this answer */
     int status;                  /* of the answer; 0 before */
     int64_t begun_ns;            /* request line seen */

@@ -6,15 +6,17 @@
 #include <strings.h>
 
 /* tchar of RFC 9110 section 5.6.2: what a field name may hold. */
+static const bool is_tchar[256] = {
+    ['!'] = true,         ['#' ... '\''] = true, ['*'] = true,         ['+'] = true,
+    ['-'] = true,         ['.'] = true,          ['0' ... '9'] = true, ['A' ... 'Z'] = true,
+    ['^' ... 'z'] = true, ['|'] = true,          ['~'] = true,
+};
+
 static bool is_token(const char *text, size_t size)
 {
-    static const char others[] = "!#$%&'*+-.^_`|~";
-    for (size_t i = 0; i < size; i++) {
-        char c = text[i];
-        bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        if (!alnum && (c == '\0' || strchr(others, c) == NULL))
+    for (size_t i = 0; i < size; i++)
+        if (!is_tchar[(unsigned char)text[i]])
             return false;
-    }
     return size > 0;
 }
 
@@ -43,27 +45,78 @@ static bool parse_length(const char *text, uint64_t *ret)
     return true;
 }
 
-static void add_known(struct head *head, const char *name, const char *value)
+static void add_length(struct head *head, const char *value)
 {
-    if (strcasecmp(name, "Content-Length") == 0) {
-        head->length_count++;
-        head->length_is_bad |= !parse_length(value, &head->content_length);
-    } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
-        head->coding_count++;
-        head->is_chunked = strcasecmp(value, "chunked") == 0;
-    } else if (strcasecmp(name, "Host") == 0) {
-        head->host_count++;
-    } else if (strcasecmp(name, "Expect") == 0) {
-        bool is_continue = strcasecmp(value, "100-continue") == 0;
-        head->expects_continue |= is_continue;
-        head->expects_other |= !is_continue;
-    } else if (strcasecmp(name, "Content-Type") == 0) {
-        head->content_type = value;
-    } else if (strcasecmp(name, "Accept") == 0) {
-        head->accept = value;
-    } else if (strcasecmp(name, "X-Request-Id") == 0) {
-        head->request_id = value;
+    head->length_count++;
+    head->length_is_bad |= !parse_length(value, &head->content_length);
+}
+
+static void add_coding(struct head *head, const char *value)
+{
+    head->coding_count++;
+    head->is_chunked = strcasecmp(value, "chunked") == 0;
+}
+
+static void add_host(struct head *head, const char *value)
+{
+    (void)value;
+    head->host_count++;
+}
+
+static void add_expect(struct head *head, const char *value)
+{
+    bool is_continue = strcasecmp(value, "100-continue") == 0;
+    head->expects_continue |= is_continue;
+    head->expects_other |= !is_continue;
+}
+
+static void add_accept(struct head *head, const char *value)
+{
+    head->accept = value;
+}
+
+static void add_content_encoding(struct head *head, const char *value)
+{
+    head->content_encoding = value;
+}
+
+static void add_content_type(struct head *head, const char *value)
+{
+    head->content_type = value;
+}
+
+static void add_request_id(struct head *head, const char *value)
+{
+    head->request_id = value;
+}
+
+static const struct known {
+    const char *name;
+    size_t size;
+    void (*add)(struct head *head, const char *value);
+} known[] = {
+#define KNOWN(name, add)            \
+    {                               \
+        name, sizeof(name) - 1, add \
     }
+    KNOWN("Content-Length", add_length),
+    KNOWN("Transfer-Encoding", add_coding),
+    KNOWN("Host", add_host),
+    KNOWN("Expect", add_expect),
+    KNOWN("Accept", add_accept),
+    KNOWN("Content-Encoding", add_content_encoding),
+    KNOWN("Content-Type", add_content_type),
+    KNOWN("X-Request-Id", add_request_id),
+#undef KNOWN
+};
+
+static void add_known(struct head *head, const char *name, size_t name_size, const char *value)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].size == name_size && strncasecmp(known[i].name, name, name_size) == 0) {
+            known[i].add(head, value);
+            return;
+        }
 }
 
 void head_add(struct head *head, const char *name, size_t name_size, const char *value,
@@ -75,7 +128,7 @@ void head_add(struct head *head, const char *name, size_t name_size, const char 
     else if (!is_field_value(value, value_size))
         head->flaw = "a header value holds a control character";
     else
-        add_known(head, name, value);
+        add_known(head, name, name_size, value);
 }
 
 static enum error check_codings(const struct head *head, struct problem *problem)
@@ -89,13 +142,7 @@ static enum error check_codings(const struct head *head, struct problem *problem
     return ERR_OK;
 }
 
-static bool is_bodyless(const char *method)
-{
-    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-}
-
-enum error head_check(const struct head *head, const char *method, const char *version,
-                      struct problem *problem)
+enum error head_check(const struct head *head, const char *version, struct problem *problem)
 {
     if (head->flaw != NULL)
         return problem_set(problem, ERR_FRAMING, "%s", head->flaw);
@@ -114,8 +161,5 @@ enum error head_check(const struct head *head, const char *method, const char *v
         return problem_set(problem, ERR_FRAMING, "no Host header (RFC 9112 section 3.2)");
     if (head->expects_other)
         return problem_set(problem, ERR_EXPECT, "Expect may only be 100-continue");
-    bool has_body = head->coding_count > 0 || (head->length_count > 0 && head->content_length > 0);
-    if (has_body && is_bodyless(method))
-        return problem_set(problem, ERR_FRAMING, "%s with a body", method);
     return ERR_OK;
 }

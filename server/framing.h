@@ -15,7 +15,7 @@
 
 struct head {
     /* values that handlers read; borrowed, NULL when absent */
-    const char *accept, *content_type, *request_id;
+    const char *accept, *content_encoding, *content_type, *request_id;
     uint64_t content_length; /* valid when length_count is 1 */
     bool expects_continue;
     /* what head_check() judges */
@@ -31,7 +31,6 @@ void head_add(struct head *head, const char *name, size_t name_size, const char 
               size_t value_size);
 
 /* ERR_OK, or why this head is refused; then the connection must close after the answer. */
-enum error head_check(const struct head *head, const char *method, const char *version,
-                      struct problem *problem);
+enum error head_check(const struct head *head, const char *version, struct problem *problem);
 
 #endif

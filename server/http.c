@@ -94,6 +94,9 @@ unsigned http_drain(struct http *http, uint64_t timeout_ms)
     unsigned left = 0;
     for (unsigned i = 0; i < http->loop_count; i++)
         left += loop_stats(http->loop[i]).exchanges;
+    atomic_store(&http->is_late, true); /* what a device has not begun is not begun any more */
+    for (unsigned i = 0; left > 0 && i < http->loop_count; i++)
+        loop_wake(http->loop[i]);
     return left;
 }
 
@@ -101,6 +104,12 @@ void http_close(struct http *http)
 {
     if (http == NULL)
         return;
+    atomic_store(&http->is_stopping, true); /* at once for all: none accepts for one that ended */
+    for (unsigned i = 0; http->loop != NULL && i < http->loop_count; i++)
+        if (http->loop[i] != NULL)
+            loop_wake(http->loop[i]);
+    for (unsigned i = 0; http->loop != NULL && i < http->loop_count; i++)
+        loop_stop(http->loop[i]);
     for (unsigned i = 0; http->loop != NULL && i < http->loop_count; i++)
         loop_destroy(http->loop[i]);
     free(http->loop);

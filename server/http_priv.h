@@ -12,14 +12,16 @@
 struct loop;
 
 struct http {
-    const struct config *config;       /* fixed; borrowed */
-    struct gpu *gpu;                   /* fixed; borrowed */
-    const struct listen_set *sockets;  /* fixed; borrowed */
-    struct loop **loop;                /* [loop_count]; fixed after http_open() */
-    unsigned loop_count;
-    int64_t started_ns;
-    atomic_bool is_ready;    /* main thread: false to true, once */
-    atomic_bool is_draining; /* main thread: false to true, once */
+    const struct config *config;      /* fixed; borrowed */
+    struct gpu *gpu;                  /* fixed; borrowed */
+    const struct listen_set *sockets; /* fixed; borrowed */
+    struct loop **loop;               /* [loop_count]; fixed after http_open() */
+    unsigned loop_count;              /* fixed */
+    int64_t started_ns;               /* fixed */
+    atomic_bool is_ready;             /* main thread: false to true, once */
+    atomic_bool is_draining;          /* main thread: false to true, once */
+    atomic_bool is_late;     /* main thread: false to true, once; the time for draining is over */
+    atomic_bool is_stopping; /* main thread: false to true, once; loops wind up */
     pthread_mutex_t lock;    /* of quiet_changed alone; innermost */
     pthread_cond_t quiet_changed;
 };

@@ -8,7 +8,7 @@
 enum { LISTEN_SOCKETS = 8, LISTEN_NAME_BYTES = 64 };
 
 struct listen_set {
-    int fd[LISTEN_SOCKETS]; /* non-blocking, close-on-exec, listening */
+    int fd[LISTEN_SOCKETS];                       /* non-blocking, close-on-exec, listening */
     char name[LISTEN_SOCKETS][LISTEN_NAME_BYTES]; /* "127.0.0.1:8080", with the port chosen */
     int count;
 };

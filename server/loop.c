@@ -21,9 +21,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/answer.h"
 #include "server/clock.h"
 #include "server/connection.h"
 #include "server/exchange.h"
+#include "server/handover.h"
 #include "server/log.h"
 
 enum {
@@ -32,16 +34,9 @@ enum {
     EVENTS_A_ROUND = 64,
     EXCHANGES_KEPT = 256,         /* free exchanges kept for reuse */
     ANSWER_BYTES_KEPT = 64 << 10, /* memory for answers kept with them */
+    ACCEPT_PAUSE_MS = 100,        /* when descriptors or memory have run out */
     LINGER_MS = 5000,
     STOP_MS = 2000, /* after http_drain(): what is still unread is answered within this */
-};
-
-/* An accepted connection on its way to another loop. */
-struct handover {
-    struct handover *next;
-    int fd;
-    struct sockaddr_storage address;
-    socklen_t address_size;
 };
 
 struct loop {
@@ -56,12 +51,11 @@ struct loop {
     uint64_t id_seed;
     /* any thread */
     struct job_port port;
-    _Atomic(struct job *) completed;        /* pushed by workers, taken whole by the loop */
-    _Atomic(struct handover *) handed_over; /* pushed by loops, taken whole by the loop */
-    atomic_bool is_sleeping;                /* set by the loop around epoll_wait() */
-    atomic_bool is_stopping;                /* false to true, once */
-    atomic_uint open_count;                 /* connections here or on their way here */
-    atomic_ullong rounds;                   /* loop writes; the watchdog reads */
+    _Atomic(struct job *) completed;  /* pushed by workers, taken whole by the loop */
+    struct handover_list handed_over; /* by other loops */
+    atomic_bool is_sleeping;          /* set by the loop around epoll_wait() */
+    atomic_uint open_count;           /* connections here or on their way here */
+    atomic_ullong rounds;             /* loop writes; the watchdog reads */
     /* loop's thread writes, any reads, relaxed: statistics */
     atomic_ullong requests, answers_2xx, answers_4xx, answers_5xx, connections_total;
     atomic_uint exchanges;
@@ -72,8 +66,10 @@ struct loop {
     struct connections connections;
     struct exchange *free_exchange;
     unsigned free_count;
+    int64_t now_ns; /* when this round began: exact enough for deadlines, and no call each */
     uint64_t id_count;
     bool is_accepting;
+    int64_t accept_after_ns; /* no earlier; 0: at once */
 };
 
 static void count(atomic_ullong *counter)
@@ -158,42 +154,43 @@ static struct loop *least_busy(struct http *http)
     return best;
 }
 
-/* Gives the descriptor to libmicrohttpd, which closes it whatever happens. */
+/* Gives the descriptor to libmicrohttpd, which closes it whatever happens. Whether it is open is
+ * counted by on_connection() from here on; it was counted as on its way until now. */
 static void adopt(struct loop *loop, int fd, const struct sockaddr_storage *address,
                   socklen_t address_size)
 {
-    if (MHD_add_connection(loop->daemon, fd, (const struct sockaddr *)address, address_size) ==
-        MHD_YES)
-        count(&loop->connections_total);
-    else
-        atomic_fetch_sub(&loop->open_count, 1);
-}
-
-static void hand_over(struct loop *target, int fd, const struct sockaddr_storage *address,
-                      socklen_t address_size)
-{
-    struct handover *handover = malloc(sizeof *handover);
-    if (handover == NULL) {
-        (void)close(fd);
-        atomic_fetch_sub(&target->open_count, 1);
-        return;
-    }
-    *handover = (struct handover){.fd = fd, .address = *address, .address_size = address_size};
-    handover->next = atomic_load_explicit(&target->handed_over, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak(&target->handed_over, &handover->next, handover))
-        continue;
-    wake_if_sleeping(target);
+    (void)MHD_add_connection(loop->daemon, fd, (const struct sockaddr *)address, address_size);
+    atomic_fetch_sub(&loop->open_count, 1);
 }
 
 static void take_handed_over(struct loop *loop)
 {
-    struct handover *handover = atomic_exchange(&loop->handed_over, NULL);
+    struct handover *handover = handover_take(&loop->handed_over);
     while (handover != NULL) {
         struct handover *next = handover->next;
         adopt(loop, handover->fd, &handover->address, handover->address_size);
         free(handover);
         handover = next;
     }
+}
+
+static void give(struct loop *loop, struct loop *target, int fd,
+                 const struct sockaddr_storage *address, socklen_t address_size)
+{
+    atomic_fetch_add(&target->open_count, 1);
+    if (target == loop)
+        adopt(loop, fd, address, address_size);
+    else if (handover_push(&target->handed_over, fd, address, address_size))
+        wake_if_sleeping(target);
+    else
+        atomic_fetch_sub(&target->open_count, 1);
+}
+
+/* Out of descriptors or memory, which only time mends: the listeners would be ready all the while. */
+static void pause_accepting(struct loop *loop)
+{
+    set_accepting(loop, false);
+    loop->accept_after_ns = loop->now_ns + ACCEPT_PAUSE_MS * (int64_t)1000000;
 }
 
 static void accept_some(struct loop *loop, int listener)
@@ -210,14 +207,10 @@ static void accept_some(struct loop *loop, int listener)
             accept4(listener, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                set_accepting(loop, false);
+                pause_accepting(loop);
             return;
         }
-        atomic_fetch_add(&target->open_count, 1);
-        if (target == loop)
-            adopt(loop, fd, &address, size);
-        else
-            hand_over(target, fd, &address, size);
+        give(loop, target, fd, &address, size);
     }
 }
 
@@ -227,7 +220,9 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     struct loop *loop = closure;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        *socket_context = connection_create(&loop->connections, mhd, fd, clock_ns());
+        *socket_context = connection_create(&loop->connections, mhd, fd, loop->now_ns);
+        atomic_fetch_add(&loop->open_count, 1);
+        count(&loop->connections_total);
         return;
     }
     struct connection *connection = *socket_context;
@@ -235,7 +230,7 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     if (connection == NULL)
         return;
     if (connection->must_linger)
-        connection_linger(&loop->connections, connection, clock_ns());
+        connection_linger(&loop->connections, connection, loop->now_ns);
     else
         connection_destroy(&loop->connections, connection);
 }
@@ -256,16 +251,16 @@ static int sleep_ms(struct loop *loop, int64_t deadline_ns)
 static int wait_for_events(struct loop *loop, struct epoll_event *event, int timeout_ms)
 {
     atomic_store(&loop->is_sleeping, true);
-    if (atomic_load(&loop->completed) != NULL || atomic_load(&loop->handed_over) != NULL ||
-        atomic_load(&loop->is_stopping))
+    if (atomic_load(&loop->completed) != NULL || atomic_load(&loop->handed_over.first) != NULL ||
+        atomic_load(&loop->http->is_stopping))
         timeout_ms = 0;
     int event_count = epoll_wait(loop->epoll, event, EVENTS_A_ROUND, timeout_ms);
     atomic_store(&loop->is_sleeping, false);
     return event_count;
 }
 
-/* A source is known by its address: a listener, a lingering connection, or one of the two that ask
- * for nothing but a round. */
+/* A source is known by its address: a listener, a connection, or one of the two that ask for nothing
+ * but a round. */
 static void handle_events(struct loop *loop, const struct epoll_event *event, int event_count)
 {
     const int *listener = loop->http->sockets->fd;
@@ -274,7 +269,7 @@ static void handle_events(struct loop *loop, const struct epoll_event *event, in
         if ((const int *)source >= listener && (const int *)source < listener + LISTEN_SOCKETS)
             accept_some(loop, *(const int *)source);
         else if (source != &loop->wake && source != &loop->mhd_epoll)
-            connection_drain(&loop->connections, source);
+            connection_on_event(&loop->connections, source);
     }
 }
 
@@ -302,19 +297,32 @@ static bool is_quiet(struct loop *loop)
     return is_quiet;
 }
 
+/* Lowers *deadline_ns to when it is to be tried again. */
+static void resume_accepting(struct loop *loop, int64_t *deadline_ns)
+{
+    if (loop->is_accepting || atomic_load(&loop->http->is_stopping) ||
+        atomic_load(&loop->open_count) >= loop->connections_max)
+        return;
+    if (loop->now_ns >= loop->accept_after_ns)
+        set_accepting(loop, true);
+    else if (loop->accept_after_ns < *deadline_ns)
+        *deadline_ns = loop->accept_after_ns;
+}
+
 static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
 {
     struct epoll_event event[EVENTS_A_ROUND];
     int event_count = wait_for_events(loop, event, timeout_ms);
+    loop->now_ns = clock_ns();
     count(&loop->rounds);
     handle_events(loop, event, event_count);
     take_handed_over(loop);
     resume_completed(loop);
     (void)MHD_run(loop->daemon);
-    *deadline_ns = connections_expire(&loop->connections, clock_ns());
-    if (!loop->is_accepting && !atomic_load(&loop->is_stopping) &&
-        atomic_load(&loop->open_count) < loop->connections_max)
-        set_accepting(loop, true);
+    if (atomic_load(&loop->http->is_late))
+        connections_cancel_work(&loop->connections);
+    *deadline_ns = connections_expire(&loop->connections, loop->now_ns);
+    resume_accepting(loop, deadline_ns);
 }
 
 /* Steps of the end; each says what can no longer happen after it.
@@ -339,7 +347,7 @@ static void *loop_run(void *closure)
     struct loop *loop = closure;
     int64_t deadline_ns = INT64_MAX;
     set_accepting(loop, true);
-    while (!atomic_load(&loop->is_stopping)) {
+    while (!atomic_load(&loop->http->is_stopping)) {
         one_round(loop, sleep_ms(loop, deadline_ns), &deadline_ns);
         if (atomic_load(&loop->http->is_draining))
             (void)is_quiet(loop);
@@ -395,6 +403,7 @@ static bool open_sources(struct loop *loop)
     if (loop->epoll < 0 || !start_daemon(loop))
         return false;
     loop->connections.epoll = loop->epoll;
+    loop->connections.on_late = answer_send_late;
     loop->mhd_epoll = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     /* Edge-triggered: every write is a new edge, so the eventfd is never read. */
     return add_source(loop, &loop->wake, EPOLLIN | EPOLLET) &&
@@ -403,6 +412,7 @@ static bool open_sources(struct loop *loop)
 
 static void loop_free(struct loop *loop)
 {
+    handover_fini(&loop->handed_over);
     if (loop->daemon != NULL)
         MHD_stop_daemon(loop->daemon);
     if (loop->epoll >= 0)
@@ -450,16 +460,20 @@ bool loop_start(struct loop *loop)
     return true;
 }
 
+void loop_stop(struct loop *loop)
+{
+    if (loop == NULL || !loop->is_started)
+        return;
+    assert(atomic_load(&loop->http->is_stopping));
+    loop_wake(loop);
+    (void)pthread_join(loop->thread, NULL);
+    loop->is_started = false;
+}
+
 void loop_destroy(struct loop *loop)
 {
-    if (loop == NULL)
-        return;
-    if (loop->is_started) {
-        atomic_store(&loop->is_stopping, true);
-        loop_wake(loop);
-        (void)pthread_join(loop->thread, NULL);
-    }
-    loop_free(loop);
+    if (loop != NULL)
+        loop_free(loop);
 }
 
 /* ---- for exchanges ------------------------------------------------------------------------- */
@@ -467,6 +481,11 @@ void loop_destroy(struct loop *loop)
 struct http *loop_http(struct loop *loop)
 {
     return loop->http;
+}
+
+int64_t loop_now_ns(const struct loop *loop)
+{
+    return loop->now_ns;
 }
 
 struct connections *loop_connections(struct loop *loop)

@@ -30,7 +30,10 @@ bool loop_create(struct loop **ret, struct http *http, unsigned index);
 /* Starts the thread, once http->loop[] is complete. */
 bool loop_start(struct loop *loop);
 
-/* Asks the thread to end, waits for it and frees everything. Takes NULL. */
+/* Waits for the thread to end, once http->is_stopping. Takes NULL and one that was not started. */
+void loop_stop(struct loop *loop);
+
+/* Once every loop is stopped: they hand connections to each other. Takes NULL. */
 void loop_destroy(struct loop *loop);
 
 struct loop_stats loop_stats(struct loop *loop);
@@ -40,6 +43,7 @@ void loop_wake(struct loop *loop);     /* from any thread: go round once */
 
 /* For exchanges, on the loop's thread. */
 struct http *loop_http(struct loop *loop);
+int64_t loop_now_ns(const struct loop *loop); /* when the current round began */
 struct connections *loop_connections(struct loop *loop);
 struct job_port *loop_port(struct loop *loop); /* where jobs of this loop complete */
 void loop_count_answer(struct loop *loop, int status);

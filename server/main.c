@@ -19,6 +19,7 @@
 
 #include "gpu/gpu.h"
 #include "server/config.h"
+#include "server/connection.h"
 #include "server/http.h"
 #include "server/listen.h"
 #include "server/log.h"
@@ -28,7 +29,7 @@ enum {
     MESSAGE_BYTES = 512,
     THREADS_MAX = 256,   /* of http_threads */
     FILES_A_THREAD = 4,  /* descriptors of an HTTP thread's own: epoll and wake-up */
-    FILES_BESIDES = 256, /* standard and listening ones, CUDA's, closed connections that linger */
+    FILES_BESIDES = 256, /* standard and listening ones, and CUDA's */
 };
 
 struct daemon {
@@ -66,7 +67,8 @@ static void settle(struct config *config)
 /* Makes max_connections true: raises the limit of descriptors, or lowers the setting. */
 static void settle_files(struct config *config)
 {
-    uint64_t others = FILES_BESIDES + FILES_A_THREAD * config->http_threads;
+    uint64_t others =
+        FILES_BESIDES + (FILES_A_THREAD + CONNECTIONS_LINGERING_MAX) * config->http_threads;
     uint64_t needed = config->max_connections + others;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
@@ -154,7 +156,8 @@ static bool self_test(struct daemon *d)
     struct problem problem;
     if (gpu_self_test(d->gpu, &problem) == ERR_OK)
         return true;
-    (void)http_drain(d->http, 0); /* nothing was accepted before it was ready */
+    (void)http_drain(d->http, 0); /* clients may have come during the test */
+    gpu_drain(d->gpu);
     (void)snprintf(d->message, sizeof d->message, "self-test failed: %s", problem.detail);
     return false;
 }

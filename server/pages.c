@@ -155,8 +155,10 @@ enum error page_index(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
     const char *host = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "Host");
-    json_t *example = json_sprintf("curl -d '{\"a\":[1,2,3],\"b\":[4,5,6]}' http://%s/v1/dot",
-                                   host != NULL ? host : "127.0.0.1:8080");
+    static const char format[] = "curl -d '{\"a\":[1,2,3],\"b\":[4,5,6]}' http://%s/v1/dot";
+    json_t *example = json_sprintf(format, host != NULL ? host : "127.0.0.1:8080");
+    if (example == NULL) /* a Host that is not UTF-8 */
+        example = json_sprintf(format, "127.0.0.1:8080");
     return answer_send_json(exchange, 200,
                             json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s]}", "service", "dotd",
                                       "version", DOTD_VERSION, "try", example, "see", "/v1/dot",

@@ -14,8 +14,8 @@ local settings = {
 
 local threads = {}
 
--- Multiples of 1/1024 between -1 and 1, about ten digits in JSON: exact in both types, and so is every
--- partial sum in float64, in any order, up to n = 2^32.
+-- Multiples of 1/1024 between -1 and 1, about ten digits in JSON: exact in both types, and so is
+-- every partial sum in float64, in any order, up to n = 2^32.
 local function a(i)
     return (i * 389 % 2047 - 1023) / 1024
 end

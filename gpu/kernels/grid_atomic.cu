@@ -7,7 +7,7 @@
  * Cost      operands read once, 16 bytes a load and 4 loads of each in flight; 5 barriers and at
  *           most 2 atomics a block.
  * Order     atomics arrive in any order: the last bits of a split row may change from run to run.
- * Error     proved in bound.c; the depth is grid_depth(): terms a thread + log2 block + blocks a row.
+ * Error     proved in bound.c; depth by grid_depth(): terms a thread + log2 block + blocks a row.
  * Needs     launch.split zero before the launch; any n, any element-aligned operands.
  * Source    M. Harris, Optimizing Parallel Reduction in CUDA; CUDA C++ Programming Guide, atomic
  *           functions; PTX ISA, atom: float64 additions do not flush subnormal numbers.
@@ -52,7 +52,7 @@ __device__ inline void add(struct sums &s, double2 x, double2 y)
     add(s, 1, x.y, y.y);
 }
 
-/* Vectors `lane`, `lane + lanes`, ... of count: all loads of a round are issued before any is used. */
+/* Vectors `lane`, `lane + lanes`, ... of count: a round's loads are issued before any is used. */
 template <typename V>
 __device__ inline void add_vectors(struct sums &s, const V *a, const V *b, uint64_t count,
                                    uint64_t lane, uint64_t lanes)

@@ -37,7 +37,7 @@ void grid_plan(struct grid_task *task, uint32_t capacity)
 
 /* In a thread: its share of the vectors or single elements, dealt to one accumulator for each place
  * of a vector; the first of them also gets what is left over at the ends (at most 4). Then the
- * accumulators are folded (2), then the block or warp, then the parts arrive one after the other. */
+ * accumulators are folded (2), then the block or warp, then the parts arrive in turn. */
 uint64_t grid_depth(const struct grid_task *task)
 {
     uint64_t places = GRID_LOAD_BYTES / dtype_size((enum dtype)task->dtype);

@@ -1,9 +1,9 @@
-/* kernels.c - the kernel beside cuBLAS on operands that lie on the device, and one job's and 64 jobs'
- * time on the device through gpu.h.
+/* kernels.c - the kernel beside cuBLAS on operands that lie on the device, and one job's and 64
+ * jobs' time on the device through gpu.h.
  *
  * Usage: bench_kernels [largest n, default 1e8]. Both sides run in one go, in turn, with L2 flushed
  * before each run, and are timed by CUDA events behind that flush, so that launches are queued by
- * then. Medians. cuBLAS sums in the element type; the kernel in float64, with the sum of |a b| besides.
+ * then. Medians. cuBLAS sums in the element type; the kernel in float64, and |a b| besides.
  */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -263,8 +263,8 @@ static void job_close(struct gpu *gpu, struct job *job)
     source->release(source->context, block);
 }
 
-/* The largest batch of each burst counts: the first job usually leaves alone, the others while it is
- * computed. */
+/* The largest batch of each burst counts: the first job usually leaves alone, the others while it
+ * is computed. */
 static void time_jobs(struct gpu *gpu)
 {
     struct job jobs[BATCH_JOBS];

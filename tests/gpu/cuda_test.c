@@ -1,4 +1,4 @@
-/* Every CUDA device against the CPU, through the door of gpu.h; skipped by name where there is none. */
+/* Every CUDA device against the CPU through gpu.h; skipped by name where there is none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from client import DEADLINE_S, REPORT, ROOT, SANITIZERS
+from client import DEADLINE_S, REPORT, ROOT, SANITIZERS, Daemon
 
 CONFIG = ROOT / "config" / "dotd.ini"
 
@@ -178,3 +178,18 @@ def test_service_manager_is_told_of_start_and_stop(binary, tmp_path):
             process.kill()
             process.wait()
     assert not REPORT.search((tmp_path / "stderr").read_text())
+
+
+def test_more_connections_than_descriptors_are_lowered_with_a_warning(binary, tmp_path):
+    """Without the right to raise the limit, as anyone but root is; /v1/limits says what is left."""
+    keep = "setpriv --bounding-set=-sys_resource --inh-caps=-sys_resource" if os.geteuid() == 0 else ""
+    wrapper = tmp_path / "dotd-600"
+    wrapper.write_text(f'#!/bin/sh\nulimit -n 600\nexec {keep} "{binary}" "$@"\n')
+    wrapper.chmod(0o755)
+    daemon = Daemon(wrapper, tmp_path / "stderr", http_threads=2, cuda="off")
+    try:
+        possible = daemon.get("/v1/limits").ok()["settings"]["max_connections"]
+        assert 100 < possible < 600
+        assert f'"wanted":16384,"possible":{possible},"file_limit":600' in daemon.stderr()
+    finally:
+        daemon.stop()

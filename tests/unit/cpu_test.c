@@ -30,8 +30,8 @@ static int64_t random_whole(unsigned bits)
     return random_bits(1) ? whole : -whole;
 }
 
-/* Operands that hold whole numbers, and their exact sums. 24 bits fill a float32; products of 50-bit
- * numbers do not fit a float64 and round. */
+/* Operands that hold whole numbers, and their exact sums. 24 bits fill a float32; products of
+ * 50-bit numbers do not fit a float64 and round. */
 struct operands {
     enum dtype dtype;
     unsigned char *a, *b; /* heap; data begins `skew` elements in, so that vectors are misaligned */

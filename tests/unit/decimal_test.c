@@ -1,4 +1,5 @@
 /* decimal_test.c - decimals round once, to nearest even, to float64 and float32. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

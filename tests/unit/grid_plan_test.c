@@ -53,8 +53,8 @@ static void no_task_takes_more_blocks_than_the_device_holds(void **state)
         }
 }
 
-/* Terms in the fullest accumulator of the fullest thread, dealt as the kernel deals vectors: thread 0
- * also gets an element before the first boundary and one behind the last. */
+/* Terms in the fullest accumulator of the fullest thread, dealt as the kernel deals vectors: thread
+ * 0 also gets an element before the first boundary and one behind the last. */
 static uint64_t vector_terms(uint64_t n, uint64_t places, uint64_t lanes)
 {
     uint64_t vectors = n / places;

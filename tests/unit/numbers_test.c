@@ -1,4 +1,5 @@
-/* numbers_test.c - arrays of numbers read alike at every split, and mistakes are found at their byte. */
+/* numbers_test.c - arrays read alike at every split; mistakes are found at their byte. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -239,7 +240,7 @@ static void arrays_read_alike_at_every_split(void **state)
     }
 }
 
-/* Long enough for runs of blocks, with every kind of number, rows, blanks, and at its end `tail`. */
+/* Long enough for runs of blocks, with every kind of number, rows and blanks; ends with `tail`. */
 static size_t long_array(char *text, size_t capacity, const char *tail)
 {
     static const char *const kinds[] = {

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# try.sh - every kind of call with curl: shows each call and its answer, and says if one is wrong.
+# Usage: clients/shell/try.sh [http://127.0.0.1:8080]
+set -u
+
+base=${1:-http://127.0.0.1:8080}
+dot=$base/v1/dot
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+right=0
+wrong=0
+
+# call STATUS PATTERN curl-arguments...: the answer must have that status and match that pattern,
+# an extended regular expression over the lines of its headers and body.
+call() {
+    local status=$1 pattern=$2 answer
+    shift 2
+    printf '\n$ curl'
+    printf ' %q' "$@"
+    printf '\n'
+    answer=$(curl -sS -i --max-time 30 "$@" 2>&1 | tr -d '\r\0')
+    printf '%s\n' "$answer"
+    # 100 Continue comes before the answer: the last status line counts.
+    if [ "$(grep -aoE '^HTTP/1\.1 [0-9]{3}' <<<"$answer" | tail -n1)" = "HTTP/1.1 $status" ] &&
+        grep -aqE "$pattern" <<<"$answer"; then
+        right=$((right + 1))
+    else
+        printf '^^^ WRONG: expected status %s and a match of %s\n' "$status" "$pattern"
+        wrong=$((wrong + 1))
+    fi
+}
+
+# post STATUS PATTERN BODY [curl-arguments...]: a JSON body, the way most people send one.
+post() {
+    local status=$1 pattern=$2 body=$3
+    shift 3
+    call "$status" "$pattern" "$@" -d "$body" "$dot"
+}
+
+# raw STATUS PATTERN FILE QUERY [curl-arguments...]: raw elements.
+raw() {
+    local status=$1 pattern=$2 file=$3 query=$4
+    shift 4
+    call "$status" "$pattern" "$@" -H 'Content-Type: application/octet-stream' \
+        --data-binary "@$folder/$file" "$dot?$query"
+}
+
+# One to eight as float32, one to four and five to eight as float64, little-endian.
+printf '\0\0\200?\0\0\0@\0\0@@\0\0\200@\0\0\240@\0\0\300@\0\0\340@\0\0\0A' >"$folder/ab.f32"
+printf '\0\0\0\0\0\0\360?\0\0\0\0\0\0\0@\0\0\0\0\0\0\10@\0\0\0\0\0\0\20@' >"$folder/ab.f64"
+printf '\0\0\0\0\0\0\24@\0\0\0\0\0\0\30@\0\0\0\0\0\0\34@\0\0\0\0\0\0 @' >>"$folder/ab.f64"
+printf '1234567' >"$folder/odd"
+
+# JSON, every form of operands
+post 200 '"result": 32\.0' '{"a":[1,2,3],"b":[4,5,6]}'
+post 200 '"result": \[12\.0, ?34\.0\]' '{"a":[[1,2],[3,4]],"b":[10,1]}'
+post 200 '"shape": \[2, ?3\]' '{"a":[[[1,0]],[[0,1]]],"b":[[1,2],[3,4],[5,6]]}'
+post 200 '"result": \[2\.0, ?11\.0\]' '{"pairs":[{"a":[1],"b":[2]},{"a":[1,2],"b":[3,4]}]}'
+post 200 '"result": 0\.0' '{"a":[],"b":[]}'
+post 200 '"result_text": "Infinity"' '{"a":[Infinity,1],"b":[2,3]}'
+post 200 '"id": "r-17"' '{"a":[1],"b":[2],"dtype":"float32","device":"cpu","id":"r-17"}'
+post 200 '"condition": 2\.0' '{"a":[3,-1],"b":[1,1],"diagnostics":true}'
+post 200 '"result": 32\.0' '{"a":[1,2,3],"b":[4,5,6]}' -H 'Transfer-Encoding: chunked'
+post 200 '"result": 32\.0' '{"a":[1,2,3],"b":[4,5,6]}' -H 'Expect: 100-continue'
+
+# Raw elements, both ways
+raw 200 '"result": 70\.0' ab.f32 'dtype=float32'
+raw 200 '"result": 70\.0' ab.f64 'dtype=float64'
+raw 200 '"result": \[17\.0, ?53\.0\]' ab.f32 'dtype=f32&shape_a=2,2&shape_b=2,2'
+raw 200 '^Dotd-Device: cpu$' ab.f32 'dtype=f32&device=cpu' -H 'Accept: application/octet-stream'
+
+# A quick look, and the pages
+call 200 '"result": 32\.0' "$dot?a=1,2,3&b=4,5,6"
+call 200 'curl' "$base/"
+call 200 '^X-Request-Id: try-1$' -H 'X-Request-Id: try-1' "$base/livez"
+call 200 '"ready": true' "$base/readyz"
+call 200 '"libmicrohttpd"' "$base/v1/status"
+call 200 '"cpu"' "$base/v1/devices"
+call 200 'max_body_bytes' "$base/v1/limits"
+call 200 '422' "$base/problems/length-mismatch"
+call 200 '^Content-Length: ' --head "$base/livez"
+
+# What is refused, and how
+post 422 '/problems/length-mismatch' '{"a":[1,2],"b":[1,2,3]}'
+post 422 '"pointer": "/a/1"' '{"a":[1,1e999],"b":[1,2]}'
+post 400 '"offset": 10' '{"a":[1,2,],"b":[1,2]}'
+post 400 '/problems/bad-option' '{"a":[1],"b":[2],"c":3}'
+raw 400 'data-binary' odd 'dtype=float32'
+call 404 '/problems/not-found' "$base/nonesuch"
+call 405 '^Allow: ' -X DELETE "$dot"
+post 406 '/problems/not-acceptable' '{"a":[1],"b":[2]}' -H 'Accept: text/html'
+post 415 'application/octet-stream' '1' -H 'Content-Type: text/plain'
+
+printf '\n%d right, %d wrong\n' "$right" "$wrong"
+[ "$wrong" -eq 0 ]

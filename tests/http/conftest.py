@@ -1,0 +1,47 @@
+"""Fixtures: the real binary on a free port, watched for sanitizer reports, stopped by SIGTERM."""
+
+import os
+
+import pytest
+
+from client import ROOT, Daemon
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "every_build: also run against the tsan and release builds")
+
+
+@pytest.fixture(scope="session")
+def binary():
+    """The dotd under test: $DOTD_BINARY, or the dev build."""
+    path = ROOT / os.environ.get("DOTD_BINARY", "build/dev/dotd")
+    assert path.exists(), f"{path} is not built: cmake --workflow --preset dev"
+    return path
+
+
+@pytest.fixture
+def start_daemon(binary, tmp_path):
+    """start_daemon(inline_terms=0, ...) starts one for this test alone."""
+    started = []
+
+    def start(**options):
+        started.append(Daemon(binary, tmp_path / f"stderr-{len(started)}", **options))
+        return started[-1]
+
+    yield start
+    for daemon in started:
+        daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(binary, tmp_path_factory):
+    daemon = Daemon(binary, tmp_path_factory.mktemp("daemon") / "stderr", cuda="off")
+    yield daemon
+    daemon.stop()
+
+
+@pytest.fixture
+def daemon(shared_daemon):
+    """Default settings, no CUDA, shared by a file's tests; each must leave it unharmed."""
+    yield shared_daemon
+    shared_daemon.check()

@@ -1,0 +1,86 @@
+"""The clients that come with the daemon, and the calls that README.md shows, against the daemon."""
+
+import re
+import subprocess
+
+import pytest
+
+from client import ROOT
+
+
+def run(command, **keywords):
+    done = subprocess.run(command, capture_output=True, timeout=120, cwd=ROOT, **keywords)
+    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+
+
+@pytest.mark.every_build
+def test_every_call_of_the_shell_client_is_answered_right(daemon):
+    status, output = run(["clients/shell/try.sh", f"http://127.0.0.1:{daemon.port}"])
+    assert status == 0, output
+    assert "0 wrong" in output
+
+
+def test_the_shell_client_fails_when_nobody_answers():
+    status, output = run(["clients/shell/try.sh", "http://127.0.0.1:1"])
+    assert status != 0, output
+
+
+def wrk(daemon, threads=2, connections=16, seconds=1, **settings):
+    command = [
+        "wrk",
+        f"-t{threads}",
+        f"-c{connections}",
+        f"-d{seconds}",
+        "-s",
+        "clients/wrk/dot.lua",
+    ]
+    flags = [f"{name}={value}" for name, value in settings.items()]
+    return run([*command, f"http://127.0.0.1:{daemon.port}", "--", *flags])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"body": "json", "n": 16},
+        {"dtype": "float64"},
+        {"n": 0},
+        {"device": "cpu", "n": 1024},
+        {"accept": "raw"},
+    ],
+)
+def test_wrk_gets_only_right_answers(daemon, settings):
+    status, output = wrk(daemon, **settings)
+    assert status == 0, output
+    found = re.search(r"(\d+) right, (\d+) wrong, (\d+) not 2xx, (\d+) socket errors", output)
+    assert found, output
+    right, *bad = map(int, found.groups())
+    assert right > 0 and bad == [0, 0, 0], output
+
+
+def test_wrk_tells_when_answers_are_refused(start_daemon):
+    daemon = start_daemon(max_body_bytes=100)
+    _, output = wrk(daemon, n=1024)
+    assert re.search(r"0 right, \d+ wrong, [1-9]\d* not 2xx", output), output
+
+
+def readme_calls():
+    """Every line of the sh blocks of README.md that calls the daemon."""
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return [
+        line for block in blocks for line in block.splitlines() if re.match(r"(curl|wrk) ", line)
+    ]
+
+
+def test_every_call_of_the_readme_works(daemon, tmp_path):
+    """In the README's order, in one folder: a line may use a file that an earlier one made."""
+    calls = readme_calls()
+    assert len(calls) >= 4
+    for call in calls:
+        here = call.replace("http://127.0.0.1:8080", f"http://127.0.0.1:{daemon.port}")
+        here = here.replace("clients/", f"{ROOT}/clients/").replace("-d10", "-d1")
+        script = f'set -e; curl() {{ command curl -sS --fail-with-body "$@"; }}; {here}'
+        done = subprocess.run(
+            ["bash", "-c", script], capture_output=True, text=True, timeout=120, cwd=tmp_path
+        )
+        assert done.returncode == 0, f"{call}\n{done.stdout}{done.stderr}"

@@ -1,0 +1,193 @@
+"""Heads that leave it unclear where a request ends: one refusal, and nothing after it is served."""
+
+import pytest
+
+from client import get, post
+
+BODY = b'{"a":[1],"b":[2]}'
+SMUGGLED = get("/v1/dot?a=7&b=6")
+
+
+def head(*lines, start="POST /v1/dot HTTP/1.1", host="Host: x"):
+    return "\r\n".join([start] + ([host] if host else []) + list(lines)).encode() + b"\r\n\r\n"
+
+
+def refused(daemon, data):
+    """The one answer to data, after which the connection must be closed."""
+    with daemon.wire() as wire:
+        wire.send(data)
+        answers = wire.answers_until_closed()
+    assert len(answers) == 1, [answer.status for answer in answers]
+    assert answers[0].headers["Connection"].lower() == "close"
+    return answers[0]
+
+
+def refused_as(daemon, data, status, name):
+    """Refused by the daemon's guard, or by libmicrohttpd itself, which 1.0 does more often: its page
+    is HTML and says 400."""
+    answer = refused(daemon, data)
+    version = daemon.get("/v1/status").ok()["versions"]["libmicrohttpd"]
+    if version.startswith("0.9.") or "problem" in (answer.headers["Content-Type"] or ""):
+        answer.problem(status, name)
+    else:
+        assert answer.status == 400
+
+
+CHUNKED = b"0\r\n\r\n"
+
+UNCLEAR = {
+    "two lengths that differ": head("Content-Length: 0", f"Content-Length: {len(SMUGGLED)}")
+    + SMUGGLED,
+    "two lengths that agree": head("Content-Length: 17", "Content-Length: 17") + BODY + SMUGGLED,
+    "length, then chunked": head("Content-Length: 5", "Transfer-Encoding: chunked")
+    + CHUNKED
+    + SMUGGLED,
+    "chunked, then length": head("Transfer-Encoding: chunked", "Content-Length: 5")
+    + CHUNKED
+    + SMUGGLED,
+    "a space before the colon of the length": head("Content-Length : 40") + SMUGGLED,
+    "a space before the colon of the coding": head("Transfer-Encoding : chunked")
+    + CHUNKED
+    + SMUGGLED,
+    "a tab before the colon": head("Content-Length\t: 40") + SMUGGLED,
+    "chunked twice": head("Transfer-Encoding: chunked", "Transfer-Encoding: chunked")
+    + CHUNKED
+    + SMUGGLED,
+    "no host": head("Content-Length: 0", host=None) + SMUGGLED,
+    "two hosts": head("Host: y", "Content-Length: 0") + SMUGGLED,
+    "a name with a bracket": head("Content(Length: 40") + SMUGGLED,
+    "a control character in a value": head("X-Note: a\x01b", "Content-Length: 0") + SMUGGLED,
+    "GET with a length": head("Content-Length: 17", start="GET /livez HTTP/1.1") + BODY + SMUGGLED,
+    "GET with chunks": head("Transfer-Encoding: chunked", start="GET /livez HTTP/1.1")
+    + CHUNKED
+    + SMUGGLED,
+    "HEAD with a length": head("Content-Length: 17", start="HEAD /livez HTTP/1.1")
+    + BODY
+    + SMUGGLED,
+}
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("name", UNCLEAR)
+def test_unclear_framing_is_400_and_closes(daemon, name):
+    if name.startswith("HEAD"):
+        with daemon.wire() as wire:
+            wire.send(UNCLEAR[name])
+            assert wire.answer(to_head=True).status == 400
+            assert wire.answer() is None
+    else:
+        refused_as(daemon, UNCLEAR[name], 400, "bad-framing")
+
+
+@pytest.mark.parametrize(
+    "coding", ["gzip, chunked", "identity", "xchunked", "chunked, gzip", "gzip"]
+)
+def test_other_transfer_codings_are_501_and_close(daemon, coding):
+    data = head(f"Transfer-Encoding: {coding}") + CHUNKED + SMUGGLED
+    refused_as(daemon, data, 501, "unknown-coding")
+
+
+def test_an_unknown_method_is_501(daemon):
+    answer = daemon.call("BREW", "/v1/dot")
+    answer.problem(501, "unknown-method")
+
+
+@pytest.mark.parametrize(
+    "length", ["18446744073709551615", "18446744073709551614", "9223372036854775807"]
+)
+def test_a_length_that_nobody_can_meet_is_refused_at_once(daemon, length):
+    assert refused(daemon, head(f"Content-Length: {length}") + BODY).status == 413
+
+
+@pytest.mark.parametrize(
+    "length", ["-1", "+5", "", "5, 5", "0x10", "1 7", "99999999999999999999999"]
+)
+def test_a_length_that_is_no_number_closes(daemon, length):
+    """libmicrohttpd answers these itself, before the daemon; some versions repeat the head."""
+    with daemon.wire() as wire:
+        wire.send(head(f"Content-Length: {length}") + SMUGGLED)
+        data = wire.reader.read()
+    assert data.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 ")), data
+    assert b'"result"' not in data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32),
+        b"GET /livez\r\n\r\n",
+        b"GET /livez HTTP/9.9\r\nHost: x\r\n\r\n",
+        b"GET /livez FTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_gets_no_service(start_daemon, data):
+    daemon = start_daemon(head_timeout_ms=500)
+    with daemon.wire() as wire:
+        wire.send(data)
+        assert b" 200 " not in wire.reader.read()
+    assert daemon.get("/livez").status == 200
+
+
+def test_a_bad_chunk_size_ends_the_connection(daemon):
+    with daemon.wire() as wire:
+        wire.send(
+            head("Transfer-Encoding: chunked", "Content-Type: application/json")
+            + b"zz\r\n"
+            + BODY
+            + SMUGGLED
+        )
+        data = wire.reader.read()
+    assert b'"result"' not in data
+
+
+@pytest.mark.parametrize("size", [40_000, 70_000, 1_000_000])
+def test_a_head_that_is_too_long_is_refused(daemon, size):
+    with daemon.wire() as wire:
+        wire.send(get("/livez", "X-Long: " + "x" * size))
+        answer = wire.answer()
+        assert answer is None or answer.status in (200, 413, 431)
+        assert size < 64 * 1024 or answer is None or answer.status != 200
+    assert daemon.get("/livez").status == 200
+
+
+def test_a_target_that_is_too_long_is_refused(daemon):
+    with daemon.wire() as wire:
+        wire.send(get("/v1/dot?a=" + "1," * 50_000 + "1&b=1"))
+        answer = wire.answer()
+        assert answer is None or answer.status in (413, 414, 431)
+    assert daemon.get("/livez").status == 200
+
+
+def test_an_unknown_expectation_is_417(daemon):
+    with daemon.wire() as wire:
+        wire.send(head("Expect: 200-ok", f"Content-Length: {len(BODY)}"))
+        wire.answer().problem(417, "unknown-expectation")
+
+
+def test_a_body_where_none_is_read_does_not_become_a_request(daemon):
+    with daemon.wire() as wire:
+        wire.send(post("/livez", SMUGGLED) + get("/livez", "Connection: close"))
+        answers = wire.answers_until_closed()
+    assert answers[0].status == 405
+    assert all(b'"result"' not in answer.body for answer in answers)
+
+
+def test_a_refused_request_leaves_a_well_framed_connection_open(daemon):
+    with daemon.wire() as wire:
+        for _ in range(3):
+            wire.send(post("/v1/dot", "nonsense", "Content-Type: application/json"))
+            wire.answer().problem(400, "bad-syntax")
+        wire.send(post("/v1/dot", BODY, "Content-Type: application/json"))
+        assert wire.answer().ok()["result"] == 2.0
+
+
+def test_header_names_match_in_any_case(daemon):
+    with daemon.wire() as wire:
+        wire.send(
+            b"POST /v1/dot HTTP/1.1\r\nhOST: x\r\ncontent-length: 17\r\n"
+            b"CONTENT-TYPE: application/json\r\n\r\n"
+            + BODY
+        )
+        assert wire.answer().ok()["result"] == 2.0

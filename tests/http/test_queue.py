@@ -1,0 +1,102 @@
+"""The queued road: work that waits for the device, is refused, expires, or is no longer wanted."""
+
+import socket
+import struct
+import threading
+
+import pytest
+
+from client import get
+from load import occupied, queued
+
+
+def test_small_work_takes_the_queued_road_when_told_to(start_daemon):
+    daemon = start_daemon(inline_terms=0)
+    before = daemon.get("/v1/devices").ok()["devices"][0]["jobs_total"]
+    assert daemon.dot({"a": [1, 2], "b": [3, 4]}).ok()["result"] == 11.0
+    assert daemon.get("/v1/devices").ok()["devices"][0]["jobs_total"] == before + 1
+
+
+@pytest.mark.every_build
+def test_waiting_jobs_become_one_batch(start_daemon):
+    daemon = start_daemon(inline_terms=0)
+    with occupied(daemon):
+        wires = [daemon.wire() for _ in range(20)]
+        for i, wire in enumerate(wires):
+            wire.send(get(f"/v1/dot?a={i}&b=2"))
+        daemon.wait_status(lambda status: queued(status) == 20)
+        answers = [wire.answer().ok() for wire in wires]
+    assert [answer["result"] for answer in answers] == [2.0 * i for i in range(20)]
+    assert {answer["batch_size"] for answer in answers} == {
+        20
+    }  # the long job fills a batch of its own
+    for wire in wires:
+        wire.close()
+
+
+def test_a_full_queue_refuses_with_retry_after(start_daemon):
+    daemon = start_daemon(inline_terms=0, queue_jobs=3)
+    with occupied(daemon):
+        wires = [daemon.wire() for _ in range(2)]
+        for wire in wires:
+            wire.send(get("/v1/dot?a=1&b=2"))
+        daemon.wait_status(lambda status: queued(status) == 2)
+        answer = daemon.get("/v1/dot?a=1&b=2")
+        answer.problem(503, "busy")
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert [wire.answer().status for wire in wires] == [200, 200]
+        for wire in wires:
+            wire.close()
+
+
+@pytest.mark.every_build
+def test_a_job_past_its_timeout_is_504(start_daemon):
+    daemon = start_daemon(inline_terms=0)
+    with occupied(daemon):
+        daemon.dot({"a": [1], "b": [2], "timeout_ms": 1}).problem(504, "deadline")
+    assert daemon.dot({"a": [1], "b": [2], "timeout_ms": 50_000}).ok()["result"] == 2.0
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_client_that_leaves_while_queued_frees_its_job(start_daemon, reset):
+    daemon = start_daemon(inline_terms=0)
+    with occupied(daemon):
+        wires = [daemon.wire() for _ in range(10)]
+        for wire in wires:
+            wire.send(get("/v1/dot?a=1&b=2"))
+        daemon.wait_status(lambda status: queued(status) == 10)
+        for wire in wires:
+            if reset:
+                wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            wire.close()
+    daemon.wait_status(lambda status: status["memory"]["used_bytes"] == 0)
+    assert daemon.dot({"a": [1], "b": [2]}).ok()["result"] == 2.0
+
+
+def test_probes_answer_while_the_device_is_busy(start_daemon):
+    daemon = start_daemon(inline_terms=0)
+    with occupied(daemon):
+        for page in ("/livez", "/readyz", "/v1/status"):
+            assert daemon.get(page).status == 200
+
+
+def test_many_clients_on_the_queued_road_get_their_own_answers(start_daemon):
+    daemon = start_daemon(inline_terms=0)
+    wrong = []
+
+    def client(number):
+        connection = daemon.wire()
+        for i in range(50):
+            connection.send(get(f"/v1/dot?a={number}&b={i}"))
+            result = connection.answer().ok()["result"]
+            if result != float(number * i):
+                wrong.append((number, i, result))
+        connection.close()
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

@@ -168,6 +168,13 @@ static enum error operands_read(struct request *request, const struct operand_te
                            "shape_a and shape_b are for application/octet-stream bodies");
     if (options->dtype == DTYPE_UNKNOWN)
         options->dtype = DTYPE_FLOAT64;
+    if (dtype_is_complex(options->dtype)) {
+        problem_set(
+            problem, ERR_UNSUPPORTED,
+            "a list of numbers has no pairs for %s; send a JSON body with [re, im] elements",
+            dtype_name(options->dtype));
+        return pointer_set(problem, "/dtype");
+    }
     struct tensor_pair *pair = calloc(1, sizeof *pair);
     if (pair == NULL)
         return problem_set(problem, ERR_NOMEM, "no memory for the request");

@@ -249,32 +249,52 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
 }
 
 /* Through memcpy, as the bytes are neither integers nor floats yet; it costs nothing. */
-static void swap_elements(char *data, size_t size, size_t element_size)
+static void swap16(char *number)
 {
-    for (size_t i = 0; i < size; i += element_size) {
-        if (element_size == sizeof(uint32_t)) {
-            uint32_t bits;
-            memcpy(&bits, data + i, sizeof bits);
-            bits = bswap_32(bits);
-            memcpy(data + i, &bits, sizeof bits);
-        } else {
-            uint64_t bits;
-            assert(element_size == sizeof bits);
-            memcpy(&bits, data + i, sizeof bits);
-            bits = bswap_64(bits);
-            memcpy(data + i, &bits, sizeof bits);
-        }
+    uint16_t bits;
+    memcpy(&bits, number, sizeof bits);
+    bits = bswap_16(bits);
+    memcpy(number, &bits, sizeof bits);
+}
+
+static void swap32(char *number)
+{
+    uint32_t bits;
+    memcpy(&bits, number, sizeof bits);
+    bits = bswap_32(bits);
+    memcpy(number, &bits, sizeof bits);
+}
+
+static void swap64(char *number)
+{
+    uint64_t bits;
+    memcpy(&bits, number, sizeof bits);
+    bits = bswap_64(bits);
+    memcpy(number, &bits, sizeof bits);
+}
+
+/* Each number on its own: the two parts of a complex element keep their places. */
+static void swap_numbers(char *data, size_t size, size_t number_size)
+{
+    for (size_t i = 0; i < size; i += number_size) {
+        if (number_size == sizeof(uint64_t))
+            swap64(data + i);
+        else if (number_size == sizeof(uint32_t))
+            swap32(data + i);
+        else if (number_size == sizeof(uint16_t))
+            swap16(data + i);
     }
 }
 
 static void raw_swap(const struct raw *raw)
 {
     char *data = raw->request->buffer.block.data;
+    size_t number_size = dtype_size(dtype_part(raw->request->options.dtype));
     uint64_t b_bytes = raw->received_bytes - raw->a_bytes;
     if (raw->a_bytes > 0)
-        swap_elements(data, raw->a_bytes, raw->element_size);
+        swap_numbers(data, raw->a_bytes, number_size);
     if (b_bytes > 0)
-        swap_elements(data + raw->b_offset, b_bytes, raw->element_size);
+        swap_numbers(data + raw->b_offset, b_bytes, number_size);
 }
 
 static enum error raw_settle(struct raw *raw, struct problem *problem)

@@ -14,8 +14,6 @@
 #include "proto/buffer.h"
 #include "proto/tensor.h"
 
-enum accuracy { ACCURACY_DEFAULT, ACCURACY_FAST, ACCURACY_EXACT };
-
 const char *accuracy_name(enum accuracy accuracy);
 
 /* One bit an option, in `given`: so that a repeated or contradicting one is found. */
@@ -39,13 +37,14 @@ struct options {
     enum byte_order order;       /* of a raw body; ORDER_LITTLE unless dtype said '>' */
     enum accuracy accuracy;      /* ACCURACY_DEFAULT until the server decides */
     char kernel[LIMIT_NAME_BYTES];
-    enum dtype result_dtype;     /* DTYPE_UNKNOWN until said; request_check() makes it float64 */
+    enum dtype result_dtype;     /* DTYPE_UNKNOWN until said; request_check() makes it the widest
+                                    of dtype's kind: float64, complex128 or int64 */
     enum placement placement;
     int device_index;            /* of "cuda:1"; -1 when any will do */
     uint64_t timeout_ms;         /* 0: none given */
     char id[LIMIT_ID_BYTES + 1];
     bool diagnostics;
-    bool conjugate;              /* without effect on real types */
+    bool conjugate;              /* a's elements; without effect on real types */
     struct shape shape_a, shape_b; /* of a raw body, when given */
 };
 
@@ -76,8 +75,9 @@ typedef enum error (*query_operand)(void *context, const char *name, const char 
 enum error options_from_query(struct options *options, const char *query, query_operand operand,
                               void *context, struct problem *problem);
 
-/* Settles defaults, matches shapes, numbers the results. Nothing is computable before it. Bounds:
- * result_count <= max_results (ERR_TOO_LARGE). */
+/* Settles defaults, matches types and shapes, numbers the results. Nothing is computable before it.
+ * Bounds: result_count <= max_results (ERR_TOO_LARGE). ERR_VALUE: a and b are of different
+ * types, or their results cannot be given as result_dtype. */
 enum error request_check(struct request *request, uint64_t max_results, struct problem *problem);
 
 #endif

@@ -319,13 +319,14 @@ static enum error array_end(struct splitter *splitter, struct problem *problem)
     if (err != ERR_OK)
         return fail_at(problem, splitter->array_start);
     struct operand *operand = &splitter->operand[splitter->operand_count++];
-    *operand = (struct operand){.tensor = numbers_tensor(splitter->numbers),
-                                .skeleton_end = splitter->skeleton.size,
-                                .body_end = splitter->body_bytes};
-    if (splitter->dtype == DTYPE_UNKNOWN)
+    *operand =
+        (struct operand){.skeleton_end = splitter->skeleton.size, .body_end = splitter->body_bytes};
+    if (splitter->dtype == DTYPE_UNKNOWN) {
         operand->numbers = splitter->numbers;
-    else
+    } else {
+        operand->tensor = numbers_tensor(splitter->numbers);
         numbers_destroy(splitter->numbers);
+    }
     splitter->numbers = NULL;
     splitter->expect = EXPECT_COMMA;
     return ERR_OK;

@@ -16,7 +16,7 @@
 /* --- the plan: plain arithmetic on exponents --- */
 
 /* Of the two element types: where exponents lie in a range's words, and what they mean. A magnitude
- * with exponent field e is below 2^(e + above), and a subnormal one has the unit of field 1. */
+ * with exponent field e is below 2^(e + above), and a whole multiple of 2^(e + above - precision). */
 struct shape_of_type {
     unsigned exponent_shift;
     uint32_t not_finite;
@@ -43,12 +43,6 @@ static const struct shape_of_type shape_float64 = {
     .min_grid = -1074,
     .max_top = 1015,
 };
-
-static int field_of(const struct shape_of_type *shape, uint32_t word)
-{
-    int field = (int)(word >> shape->exponent_shift);
-    return field > 0 ? field : 1;
-}
 
 /* The next number of levels for which there is code; 0: none. */
 static int levels_rounded_up(enum dtype dtype, int levels)
@@ -87,10 +81,12 @@ void cpu_exact_plan(const struct cpu_range *range, enum dtype dtype, int precisi
     ret->road = CPU_ROAD_NOTHING;
     if (range->low_a == UINT32_MAX || range->low_b == UINT32_MAX)
         return;
-    /* "Less one" may have borrowed from the exponent: then the bottom is lower than it need be. */
-    int top = field_of(shape, range->high_a) + field_of(shape, range->high_b) + 2 * shape->above;
-    int bottom = field_of(shape, range->low_a) + field_of(shape, range->low_b) + 2 * shape->above -
-                 2 * precision;
+    /* Field 0 of a subnormal says a lower unit than it has, and "less one" may have borrowed from the
+     * exponent: then the bottom is lower than it need be. */
+    const unsigned shift = shape->exponent_shift;
+    int top = (int)((range->high_a >> shift) + (range->high_b >> shift)) + 2 * shape->above;
+    int bottom =
+        (int)((range->low_a >> shift) + (range->low_b >> shift)) + 2 * shape->above - 2 * precision;
     int below_first = top - bottom - 45;
     int need = 1 + (below_first > 0 ? (below_first + shape->step - 1) / shape->step : 0);
     int levels = levels_rounded_up(dtype, need);

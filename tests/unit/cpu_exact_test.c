@@ -146,12 +146,10 @@ static void deposit(int64_t *limb, enum dtype dtype, unsigned *special, double x
         exact_add_product32(limb, (float)x, (float)y);
 }
 
-/* One value: part 0 or, of complex operands, 1. */
-static void reference(const struct cpu_row *row, int part, enum dtype result, struct dot_value *ret)
+/* Limbs of one value: part 0 or, of complex operands, 1; returns special bits. */
+static unsigned reference_limbs(const struct cpu_row *row, int part, int64_t *limb)
 {
-    int64_t limb[EXACT_LIMBS_MAX] = {0};
     unsigned special = 0;
-    struct exact_layout layout = exact_layout_of(row->dtype);
     enum dtype type = dtype_part(row->dtype);
     for (uint64_t i = 0; i < row->n; i++) {
         if (dtype_is_integer(row->dtype)) {
@@ -166,6 +164,14 @@ static void reference(const struct cpu_row *row, int part, enum dtype result, st
             deposit(limb, type, &special, element(type, row->a, i), element(type, row->b, i));
         }
     }
+    return special;
+}
+
+static void reference(const struct cpu_row *row, int part, enum dtype result, struct dot_value *ret)
+{
+    int64_t limb[EXACT_LIMBS_MAX] = {0};
+    struct exact_layout layout = exact_layout_of(row->dtype);
+    unsigned special = reference_limbs(row, part, limb);
     exact_value(limb, layout.limbs, layout.base, special, row->dtype, result, ret);
 }
 
@@ -197,12 +203,29 @@ static void check_same(const struct cpu_row *row, const struct dot_value *value,
     }
 }
 
+/* Every bit of the sum, those as well that rounding hides. */
+static void check_limbs(const struct cpu_row *row, const struct exact_sum *sum, const char *what)
+{
+    for (int part = 0; part < (dtype_is_complex(row->dtype) ? 2 : 1); part++) {
+        int64_t want[EXACT_LIMBS_MAX] = {0};
+        struct exact_part got = sum->part[part];
+        unsigned special = reference_limbs(row, part, want);
+        exact_part_carry(&got);
+        exact_carry(want, got.layout.limbs);
+        assert_int_equal(got.special, special);
+        if (special == 0 && memcmp(got.limb, want, (size_t)got.layout.limbs * sizeof *want) != 0)
+            fail_msg("%s, %s, n %llu, part %d: limbs differ", what, dtype_name(row->dtype),
+                     (unsigned long long)row->n, part);
+    }
+}
+
 static void check_row(const struct cpu_kernel *kernel, const struct cpu_row *row)
 {
     struct exact_sum sum;
     struct dot_value value[2];
     exact_sum_init(&sum, kernel, row->dtype, row->conjugate, false);
     exact_sum_add(&sum, row->a, row->b, row->n);
+    check_limbs(row, &sum, kernel->name);
     exact_sum_round(&sum, result_of(row->dtype), value);
     check_same(row, value, kernel->name);
 }
@@ -266,29 +289,66 @@ static void every_distance_of_exponents_is_exact(void **state)
     }
 }
 
-/* All terms as large as can be, all of one sign: what levels and limbs must bear. */
+/* Products that lie close together, anywhere in the type's range: where levels end at its bottom, and
+ * where they begin at its top. */
+static void every_height_of_exponents_is_exact(void **state)
+{
+    (void)state;
+    enum { N = 48 };
+    static double a[N], b[N];
+    const struct cpu_kernel *kernel;
+    size_t kernels = cpu_kernels(&kernel);
+    for (int height = -1150; height <= 1030; height++) {
+        for (size_t i = 0; i < N; i++) {
+            a[i] = ldexp(random_near(2), height / 2);
+            b[i] = ldexp(random_near(2), height - height / 2);
+        }
+        struct cpu_row row = {DTYPE_FLOAT64, false, a, b, N};
+        for (size_t k = 0; k < kernels; k++)
+            check_row(&kernel[k], &row);
+    }
+}
+
+static void fill(const struct cpu_row *row, double x, double y)
+{
+    float narrow_x = (float)x, narrow_y = (float)y;
+    bool is_wide = row->dtype == DTYPE_FLOAT64;
+    size_t size = dtype_size(row->dtype);
+    for (size_t i = 0; i < row->n; i++) {
+        memcpy((char *)(uintptr_t)row->a + i * size, is_wide ? (void *)&x : (void *)&narrow_x,
+               size);
+        memcpy((char *)(uintptr_t)row->b + i * size, is_wide ? (void *)&y : (void *)&narrow_y,
+               size);
+    }
+}
+
+/* Equal terms of one sign, beside one that is 2^above as large, so that what they leave to a level
+ * lies anywhere on its grid: what each level must bear. */
 static void equal_terms_of_one_sign_fill_every_level(void **state)
 {
     (void)state;
-    static const double magnitude[] = {1, 0x1.fffffep0, 0x1.fffffffffffffp0, 0x1.8p0};
+    static const double factor[] = {1,
+                                    0x1.fffffep0,
+                                    0x1.fffffffffffffp0,
+                                    0x1.8p0,
+                                    1 + 0x0ff * 0x1p-52,
+                                    -1 - 0x1ff * 0x1p-52,
+                                    1 + 0x7fff * 0x1p-52};
+    enum { FACTORS = sizeof factor / sizeof *factor };
     const struct cpu_kernel *kernel;
     size_t kernels = cpu_kernels(&kernel);
     for (enum dtype dtype = DTYPE_FLOAT32; dtype <= DTYPE_FLOAT64; dtype++)
-        for (int i = 0; i < 16; i++) {
-            struct cpu_row row = random_row(dtype, NEAR, 2048 + 7);
-            double x = ldexp(magnitude[i % 4], i < 8 ? 0 : 63), y = magnitude[i / 2 % 4];
-            y = i % 2 ? -y : y;
-            float narrow_x = (float)x, narrow_y = (float)y;
-            for (size_t j = 0; j < row.n; j++) {
-                bool is_wide = dtype == DTYPE_FLOAT64;
-                memcpy((char *)(uintptr_t)row.a + j * dtype_size(dtype),
-                       is_wide ? (void *)&x : (void *)&narrow_x, dtype_size(dtype));
-                memcpy((char *)(uintptr_t)row.b + j * dtype_size(dtype),
-                       is_wide ? (void *)&y : (void *)&narrow_y, dtype_size(dtype));
+        for (int above = 0; above < 100; above++)
+            for (int i = 0; i < FACTORS * FACTORS; i++) {
+                struct cpu_row row = {dtype, false, room_a, room_b, 1024};
+                double large = ldexp(1, above);
+                float narrow = (float)large;
+                fill(&row, factor[i / FACTORS], factor[i % FACTORS]);
+                memcpy(room_a, dtype == DTYPE_FLOAT64 ? (void *)&large : (void *)&narrow,
+                       dtype_size(dtype));
+                for (size_t k = 0; k < kernels; k++)
+                    check_row(&kernel[k], &row);
             }
-            for (size_t k = 0; k < kernels; k++)
-                check_row(&kernel[k], &row);
-        }
 }
 
 static void swap(void *data, size_t size, size_t i, size_t j)
@@ -526,6 +586,7 @@ int main(void)
         cmocka_unit_test(every_kernel_is_exact_for_any_data),
         cmocka_unit_test(every_short_length_is_exact),
         cmocka_unit_test(every_distance_of_exponents_is_exact),
+        cmocka_unit_test(every_height_of_exponents_is_exact),
         cmocka_unit_test(equal_terms_of_one_sign_fill_every_level),
         cmocka_unit_test(order_pieces_and_zeros_make_no_difference),
         cmocka_unit_test(padding_in_place_makes_no_difference),

@@ -15,15 +15,19 @@
 
 /* --- the plan: plain arithmetic on exponents --- */
 
+enum {
+    FIRST_GRID = 45,  /* of level 1, below the top of all products (cpu_exact_body.h) */
+    MIN_GRID = -1074, /* so that grids and the errors of products are float64 */
+    MAX_TOP = 1015,   /* so that level 1, which begins 7 bits above the top, does not overflow */
+};
+
 /* Of the two element types: where exponents lie in a range's words, and what they mean. A magnitude
- * with exponent field e is below 2^(e + above), and a subnormal one has the unit of field 1. */
+ * with exponent field e is below 2^(e + above), and a whole multiple of 2^(e + above - precision). */
 struct shape_of_type {
     unsigned exponent_shift;
     uint32_t not_finite;
     int above;
-    int step;     /* from one level's grid to the next (cpu_exact_body.h) */
-    int min_grid; /* so that the grid and the errors of products are float64 */
-    int max_top;  /* so that level 1 does not overflow */
+    int step; /* from one level's grid to the next (cpu_exact_body.h) */
 };
 
 static const struct shape_of_type shape_float32 = {
@@ -31,8 +35,6 @@ static const struct shape_of_type shape_float32 = {
     .not_finite = 0x7f800000,
     .above = -126,
     .step = 46,
-    .min_grid = -1074,
-    .max_top = 1015,
 };
 
 static const struct shape_of_type shape_float64 = {
@@ -40,15 +42,7 @@ static const struct shape_of_type shape_float64 = {
     .not_finite = 0x7ff00000,
     .above = -1022,
     .step = 45,
-    .min_grid = -1074,
-    .max_top = 1015,
 };
-
-static int field_of(const struct shape_of_type *shape, uint32_t word)
-{
-    int field = (int)(word >> shape->exponent_shift);
-    return field > 0 ? field : 1;
-}
 
 /* The next number of levels for which there is code; 0: none. */
 static int levels_rounded_up(enum dtype dtype, int levels)
@@ -87,21 +81,22 @@ void cpu_exact_plan(const struct cpu_range *range, enum dtype dtype, int precisi
     ret->road = CPU_ROAD_NOTHING;
     if (range->low_a == UINT32_MAX || range->low_b == UINT32_MAX)
         return;
-    /* "Less one" may have borrowed from the exponent: then the bottom is lower than it need be. */
-    int top = field_of(shape, range->high_a) + field_of(shape, range->high_b) + 2 * shape->above;
-    int bottom = field_of(shape, range->low_a) + field_of(shape, range->low_b) + 2 * shape->above -
-                 2 * precision;
-    int below_first = top - bottom - 45;
+    /* Field 0 of a subnormal says a lower unit than it has, and "less one" may have borrowed from the
+     * exponent: then the bottom is lower than it need be. */
+    const unsigned shift = shape->exponent_shift;
+    int top = (int)((range->high_a >> shift) + (range->high_b >> shift)) + 2 * shape->above;
+    int bottom =
+        (int)((range->low_a >> shift) + (range->low_b >> shift)) + 2 * shape->above - 2 * precision;
+    int below_first = top - bottom - FIRST_GRID;
     int need = 1 + (below_first > 0 ? (below_first + shape->step - 1) / shape->step : 0);
     int levels = levels_rounded_up(dtype, need);
     ret->road = CPU_ROAD_WIDE;
-    if (levels == 0 || top > shape->max_top ||
-        top - 45 - (levels - 1) * shape->step < shape->min_grid)
+    if (levels == 0 || top > MAX_TOP || top - FIRST_GRID - (levels - 1) * shape->step < MIN_GRID)
         return;
     ret->road = CPU_ROAD_LEVELS;
     ret->levels = levels;
     for (int k = 0; k < levels; k++) {
-        ret->grid[k] = top - 45 - k * shape->step;
+        ret->grid[k] = top - FIRST_GRID - k * shape->step;
         ret->start[k] = start_of(ret->grid[k]);
     }
 }

@@ -1,8 +1,6 @@
 /* part.c - one real exact sum in the making (see part.h). */
 #include "gpu/exact/part.h"
 
-#include <assert.h>
-
 static bool part_is_sane(const struct exact_part *part)
 {
     return part->layout.limbs <= EXACT_LIMBS_MAX && part->low >= 0 &&

@@ -7,6 +7,7 @@
 #ifndef GPU_EXACT_PART_H
 #define GPU_EXACT_PART_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -57,18 +58,14 @@ static inline void exact_part_add(struct exact_part *part, uint64_t magnitude, i
     exact_add_word(part->limb, magnitude, position, sign);
 }
 
-/* total * 2^unit, which is a whole multiple of 2^layout.base. */
+/* total * 2^unit, which is a sum of products of the layout's type. One deposit. */
 static inline void exact_part_add_scaled(struct exact_part *part, int64_t total, int unit)
 {
     uint64_t magnitude = total < 0 ? 0 - (uint64_t)total : (uint64_t)total;
-    int position = unit - part->layout.base;
     if (magnitude == 0)
         return;
-    if (position < 0) { /* the bits below the base are zeros */
-        magnitude >>= -position;
-        position = 0;
-    }
-    exact_part_add(part, magnitude, position, total >> 63);
+    assert(unit >= part->layout.base); /* of float32, a grid below 2^-298 gets nothing */
+    exact_part_add(part, magnitude, unit - part->layout.base, total >> 63);
 }
 
 /* Of finite operands; one deposit. part is of float32's layout. */

@@ -50,6 +50,7 @@ struct gpu_memory {
 };
 struct gpu_memory gpu_memory(struct gpu *gpu);
 
+/* What a device is; fixed since gpu_open(). */
 struct device_info {
     char id[16];                   /* "cpu", "cuda:0" */
     char name[LIMIT_NAME_BYTES];   /* "AMD EPYC 9645", "NVIDIA H200" */
@@ -58,13 +59,18 @@ struct device_info {
     uint64_t memory_bytes;    /* of the device; 0 for the CPU */
     uint32_t multiprocessors; /* SMs, or CPU cores in the affinity mask */
     uint32_t capability;      /* 90 for sm_90; 0 for the CPU */
-    uint32_t queued_jobs;     /* now waiting */
+};
+
+/* What it has to do and has done. */
+struct device_counts {
+    uint32_t queued_jobs; /* now waiting */
     uint64_t queued_bytes;
     uint64_t jobs_total, batches_total, rejected_total; /* since start */
 };
 
 int gpu_device_count(struct gpu *gpu);
 struct device_info gpu_device_info(struct gpu *gpu, int device);
+struct device_counts gpu_device_counts(struct gpu *gpu, int device); /* takes the queue's lock */
 
 /* How many devices did not open or were lost since; *problem gets the last one's text if any. */
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem);

@@ -124,11 +124,8 @@ static enum error room_make(struct numbers *n, struct problem *problem)
     size_t used = n->buffer->used;
     if (room_left(n) >= n->number_size)
         return ERR_OK;
-    if (used > n->max_bytes || n->max_bytes - used < n->number_size) {
-        problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", n->max_bytes);
-        problem->limit = n->max_bytes;
-        return problem->error;
-    }
+    if (used > n->max_bytes || n->max_bytes - used < n->number_size)
+        return operands_too_large(n->max_bytes, problem);
     size_t size = n->max_bytes - used < GROW_BYTES ? n->max_bytes : used + GROW_BYTES;
     enum error err = buffer_reserve(n->buffer, size);
     return err == ERR_OK ? err : problem_set(problem, err, "no memory for the operands");

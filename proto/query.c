@@ -73,8 +73,7 @@ enum error options_from_query(struct options *options, const char *query, query_
     if (query_size > LIMIT_QUERY_BYTES) {
         problem_set(problem, ERR_TOO_LARGE, "the query string has %zu bytes; send a body instead",
                     query_size);
-        problem->limit = LIMIT_QUERY_BYTES;
-        return problem->error;
+        return problem_limit(problem, LIMIT_QUERY_BYTES, NULL);
     }
     unsigned seen = 0;
     for (;;) {
@@ -144,12 +143,8 @@ static enum error operand_read(struct request *request, const char *list, const 
     size_t offset, bytes = count * dtype_size(dtype);
     if (buffer_align(buffer, &offset) != ERR_OK || buffer_reserve(buffer, offset + bytes) != ERR_OK)
         return problem_set(problem, ERR_NOMEM, "no memory for the operands");
-    if (offset + bytes > max_bytes) {
-        problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", max_bytes);
-        problem->limit = max_bytes;
-        problem->setting = "memory_budget_bytes";
-        return problem->error;
-    }
+    if (offset + bytes > max_bytes)
+        return operands_too_large(max_bytes, problem);
     char *element = count > 0 ? (char *)buffer->block.data + offset : NULL;
     enum error err = list_read(list, count, dtype, element, name, problem);
     if (err != ERR_OK)

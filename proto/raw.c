@@ -38,14 +38,6 @@ static bool is_given(const struct raw *raw, enum option bit)
     return (raw->request->options.given & bit) != 0;
 }
 
-static enum error too_large(const struct raw *raw, struct problem *problem)
-{
-    problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", raw->max_bytes);
-    problem->limit = raw->max_bytes;
-    problem->setting = "memory_budget_bytes";
-    return problem->error;
-}
-
 /* The bytes that shape asks for; INT64_MAX stands for any more than that. */
 static uint64_t shape_bytes(const struct raw *raw, const struct shape *shape)
 {
@@ -119,11 +111,11 @@ static enum error raw_plan(struct raw *raw, struct problem *problem)
     if (err != ERR_OK)
         return err;
     if (raw->expected_bytes > raw->max_bytes)
-        return too_large(raw, problem);
+        return operands_too_large(raw->max_bytes, problem);
     raw->b_offset = align_up(raw->a_bytes);
     uint64_t bytes = raw->b_offset + (raw->expected_bytes - raw->a_bytes);
     if (bytes > raw->max_bytes)
-        return too_large(raw, problem);
+        return operands_too_large(raw->max_bytes, problem);
     if (buffer_reserve(&raw->request->buffer, bytes) != ERR_OK)
         return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands",
                            bytes);
@@ -140,11 +132,11 @@ static enum error raw_plan_chunked(struct raw *raw, struct problem *problem)
     uint64_t a_bytes = shape_bytes(raw, &options->shape_a);
     if (is_given(raw, OPTION_SHAPE_B)) {
         raw->expected_bytes = a_bytes + shape_bytes(raw, &options->shape_b);
-        return raw->expected_bytes > raw->max_bytes ? too_large(raw, problem)
+        return raw->expected_bytes > raw->max_bytes ? operands_too_large(raw->max_bytes, problem)
                                                     : raw_plan(raw, problem);
     }
     if (a_bytes > raw->max_bytes)
-        return too_large(raw, problem);
+        return operands_too_large(raw->max_bytes, problem);
     raw->a_bytes = a_bytes;
     raw->b_offset = align_up(a_bytes);
     return ERR_OK;
@@ -232,7 +224,7 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
         size_t room, offset = raw_place(raw, &room);
         size_t piece = size < room ? size : room;
         if (offset > raw->max_bytes || piece > raw->max_bytes - offset)
-            return too_large(raw, problem);
+            return operands_too_large(raw->max_bytes, problem);
         if (buffer_reserve(buffer, offset + piece) != ERR_OK)
             return problem_set(problem, ERR_NOMEM, "no memory for more operands");
         char *place = (char *)buffer->block.data + offset;

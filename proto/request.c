@@ -26,9 +26,7 @@ static enum error too_many_results(uint64_t max_results, struct problem *problem
 {
     problem_set(problem, ERR_TOO_LARGE, "the request asks for more than %llu results",
                 (unsigned long long)max_results);
-    problem->limit = max_results;
-    problem->setting = "max_results";
-    return problem->error;
+    return problem_limit(problem, max_results, "max_results");
 }
 
 /* The results of one pair. A dimension of 0 makes none, yet the others still nest in the answer

@@ -127,8 +127,7 @@ static bool in_object(const struct splitter *splitter)
 static enum error too_many(struct problem *problem, const char *what, uint64_t limit)
 {
     problem_set(problem, ERR_TOO_LARGE, "the body holds more than %" PRIu64 " %s", limit, what);
-    problem->limit = limit;
-    return problem->error;
+    return problem_limit(problem, limit, NULL);
 }
 
 /* What the parser will allocate grows with the values, not with the bytes. */
@@ -342,8 +341,6 @@ static enum error array_feed(struct splitter *splitter, const char *data, size_t
         array_pointer(splitter, pointer, sizeof pointer);
         if (problem->offset >= 0)
             problem->offset += (int64_t)splitter->array_start;
-        if (err == ERR_TOO_LARGE)
-            problem->setting = "memory_budget_bytes";
         return pointer_prefix(problem, pointer);
     }
     splitter->body_bytes += *ret_used;

@@ -42,9 +42,7 @@ static enum error refuse_large(const struct exchange *exchange, struct problem *
     uint64_t limit = config_of(exchange)->max_body_bytes;
     (void)problem_set(problem, ERR_TOO_LARGE, "the body is larger than %llu bytes",
                       (unsigned long long)limit);
-    problem->limit = limit;
-    problem->setting = "max_body_bytes";
-    return ERR_TOO_LARGE;
+    return problem_limit(problem, limit, "max_body_bytes");
 }
 
 static enum error check_coding(const struct exchange *exchange, struct problem *problem)

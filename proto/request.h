@@ -48,7 +48,6 @@ struct options {
     struct shape shape_a, shape_b; /* of a raw body, when given */
 };
 
-
 struct request {
     struct options options;
     bool is_pairs;               /* the "pairs" form: results are a list, one a pair */
@@ -62,7 +61,23 @@ struct request {
 void request_init(struct request *request, const struct buffer_source *source);
 void request_fini(struct request *request);
 
-/* Sets one option from text, as a query parameter or X-header gives it ("dtype", "float32").
+/* As what a JSON body writes an option's value. A shape it does not: its arrays nest as they are. */
+enum option_kind { OPTION_TEXT, OPTION_INTEGER, OPTION_BOOLEAN, OPTION_SHAPE };
+
+/* One option, whatever place it is given in. A new one is a field of struct options, a bit and a
+ * row in options.c. */
+struct option_row {
+    const char *name;
+    enum option bit;
+    enum option_kind kind;
+    enum error (*set)(struct options *options, const char *value);
+    const char *words; /* what the value must be */
+};
+
+size_t options_rows(const struct option_row **ret);         /* all of them */
+const struct option_row *options_find(const char *name);    /* NULL: there is none */
+
+/* Sets one option from text, as a query parameter gives it ("dtype", "float32").
  * ERR_OPTION: unknown name, or given before with another value, or given twice in one place
  * (seen holds the bits of this place and is updated). ERR_DTYPE, ERR_VALUE: the value is wrong. */
 enum error options_set(struct options *options, unsigned *seen, const char *name, const char *value,

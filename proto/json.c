@@ -222,12 +222,8 @@ static enum error pairs_read(struct json *json, const json_t *root, const json_t
     }
     size_t count = json_array_size(pairs);
     assert(count <= LIMIT_PAIRS); /* the splitter has counted them */
-    request->pair = calloc(count > 0 ? count : 1, sizeof *request->pair);
-    if (request->pair == NULL)
-        return problem_set(problem, ERR_NOMEM, "no memory for %zu pairs", count);
+    enum error err = request_pairs(request, count, problem);
     request->is_pairs = true;
-    request->pair_count = count;
-    enum error err = ERR_OK;
     for (size_t i = 0; i < count && err == ERR_OK; i++)
         err = element_read(json, json_array_get(pairs, i), i, &request->pair[i], problem);
     return err;
@@ -239,16 +235,12 @@ static enum error document_read(struct json *json, const json_t *root, struct pr
     enum error err = options_read(&request->options, root, problem);
     if (err != ERR_OK)
         return err;
-    if (request->options.dtype == DTYPE_UNKNOWN)
-        request->options.dtype = DTYPE_FLOAT64;
+    options_settle_dtype(&request->options);
     const json_t *pairs = json_object_get(root, "pairs");
     if (pairs != NULL)
         return pairs_read(json, root, pairs, problem);
-    request->pair = calloc(1, sizeof *request->pair);
-    if (request->pair == NULL)
-        return problem_set(problem, ERR_NOMEM, "no memory for the request");
-    request->pair_count = 1;
-    return pair_read(json, root, "", request->pair, problem);
+    err = request_pairs(request, 1, problem);
+    return err == ERR_OK ? pair_read(json, root, "", request->pair, problem) : err;
 }
 
 /* Names the key that stands twice: jansson stops right after its second time. */

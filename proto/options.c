@@ -230,3 +230,9 @@ enum error options_set(struct options *options, unsigned *seen, const char *name
     *seen |= row->bit;
     return ERR_OK;
 }
+
+void options_settle_dtype(struct options *options)
+{
+    if (options->dtype == DTYPE_UNKNOWN)
+        options->dtype = DTYPE_FLOAT64;
+}

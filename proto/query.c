@@ -161,8 +161,7 @@ static enum error operands_read(struct request *request, const struct operand_te
     if (options->given & (OPTION_SHAPE_A | OPTION_SHAPE_B))
         return problem_set(problem, ERR_OPTION,
                            "shape_a and shape_b are for application/octet-stream bodies");
-    if (options->dtype == DTYPE_UNKNOWN)
-        options->dtype = DTYPE_FLOAT64;
+    options_settle_dtype(options);
     if (dtype_is_complex(options->dtype)) {
         problem_set(
             problem, ERR_UNSUPPORTED,
@@ -170,12 +169,10 @@ static enum error operands_read(struct request *request, const struct operand_te
             dtype_name(options->dtype));
         return pointer_set(problem, "/dtype");
     }
-    struct tensor_pair *pair = calloc(1, sizeof *pair);
-    if (pair == NULL)
-        return problem_set(problem, ERR_NOMEM, "no memory for the request");
-    request->pair = pair; /* request_fini() frees it, whatever comes */
-    request->pair_count = 1;
-    enum error err = operand_read(request, texts->text[0], "a", max_bytes, &pair->a, problem);
+    enum error err = request_pairs(request, 1, problem);
+    struct tensor_pair *pair = request->pair;
+    if (err == ERR_OK)
+        err = operand_read(request, texts->text[0], "a", max_bytes, &pair->a, problem);
     if (err == ERR_OK)
         err = operand_read(request, texts->text[1], "b", max_bytes, &pair->b, problem);
     return err;

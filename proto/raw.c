@@ -309,18 +309,15 @@ static enum error raw_finish(struct decoder *decoder, struct problem *problem)
     struct request *request = raw->request;
     const struct options *options = &request->options;
     enum error err = raw_settle(raw, problem);
+    if (err == ERR_OK)
+        err = request_pairs(request, 1, problem);
     if (err != ERR_OK)
         return err;
-    struct tensor_pair *pair = calloc(1, sizeof *pair);
-    if (pair == NULL)
-        return problem_set(problem, ERR_NOMEM, "no memory for the request");
     if (options->order == ORDER_BIG)
         raw_swap(raw);
-    pair->a = (struct tensor){.dtype = options->dtype, .shape = options->shape_a};
-    pair->b = (struct tensor){
+    request->pair->a = (struct tensor){.dtype = options->dtype, .shape = options->shape_a};
+    request->pair->b = (struct tensor){
         .dtype = options->dtype, .shape = options->shape_b, .offset = raw->b_offset};
-    request->pair = pair;
-    request->pair_count = 1;
     return ERR_OK;
 }
 

@@ -16,10 +16,24 @@ void request_init(struct request *request, const struct buffer_source *source)
 
 void request_fini(struct request *request)
 {
-    free(request->pair);
+    if (request->pair != &request->pair_one)
+        free(request->pair);
     request->pair = NULL;
     request->pair_count = 0;
     buffer_fini(&request->buffer);
+}
+
+enum error request_pairs(struct request *request, size_t count, struct problem *problem)
+{
+    assert(request->pair == NULL);
+    struct tensor_pair *pair = &request->pair_one;
+    if (count > 1)
+        pair = calloc(count, sizeof *pair);
+    if (pair == NULL)
+        return problem_set(problem, ERR_NOMEM, "no memory for %zu pairs", count);
+    request->pair = pair;
+    request->pair_count = count;
+    return ERR_OK;
 }
 
 static enum error too_many_results(uint64_t max_results, struct problem *problem)
@@ -93,8 +107,7 @@ static bool result_is_possible(enum dtype dtype, enum dtype result)
 
 static enum error check_dtypes(struct options *options, struct problem *problem)
 {
-    if (options->dtype == DTYPE_UNKNOWN)
-        options->dtype = DTYPE_FLOAT64;
+    options_settle_dtype(options);
     if (options->result_dtype == DTYPE_UNKNOWN)
         options->result_dtype = default_result(options->dtype);
     if (result_is_possible(options->dtype, options->result_dtype))

@@ -33,7 +33,7 @@ enum option {
 
 struct options {
     unsigned given;              /* enum option bits */
-    enum dtype dtype;            /* DTYPE_UNKNOWN until said; request_check() makes it float64 */
+    enum dtype dtype;            /* DTYPE_UNKNOWN until said, or settled */
     enum byte_order order;       /* of a raw body; ORDER_LITTLE unless dtype said '>' */
     enum accuracy accuracy;      /* ACCURACY_DEFAULT until the server decides */
     char kernel[LIMIT_NAME_BYTES];
@@ -51,15 +51,19 @@ struct options {
 struct request {
     struct options options;
     bool is_pairs;               /* the "pairs" form: results are a list, one a pair */
-    struct tensor_pair *pair;    /* [pair_count], owned; exactly one unless is_pairs */
+    struct tensor_pair *pair;    /* [pair_count], request_pairs()'s; exactly one unless is_pairs */
     size_t pair_count;
     uint64_t result_count;       /* set by request_check() */
     uint64_t term_count;         /* products over all results, set by request_check() */
     struct buffer buffer;        /* all operands lie here */
+    struct tensor_pair pair_one; /* pair of the common case: no allocation */
 };
 
 void request_init(struct request *request, const struct buffer_source *source);
 void request_fini(struct request *request);
+
+/* Makes room for count pairs, zeroed, once. They end with the request, which may not move. */
+enum error request_pairs(struct request *request, size_t count, struct problem *problem);
 
 /* As what a JSON body writes an option's value. A shape it does not: its arrays nest as they are. */
 enum option_kind { OPTION_TEXT, OPTION_INTEGER, OPTION_BOOLEAN, OPTION_SHAPE };
@@ -74,14 +78,17 @@ struct option_row {
     const char *words; /* what the value must be */
 };
 
-size_t options_rows(const struct option_row **ret);         /* all of them */
-const struct option_row *options_find(const char *name);    /* NULL: there is none */
+size_t options_rows(const struct option_row **ret);      /* all of them */
+const struct option_row *options_find(const char *name); /* NULL: there is none */
 
 /* Sets one option from text, as a query parameter gives it ("dtype", "float32").
  * ERR_OPTION: unknown name, or given before with another value, or given twice in one place
  * (seen holds the bits of this place and is updated). ERR_DTYPE, ERR_VALUE: the value is wrong. */
 enum error options_set(struct options *options, unsigned *seen, const char *name, const char *value,
                        struct problem *problem);
+
+/* Once every place has been read, an element type that none of them gave is float64. */
+void options_settle_dtype(struct options *options);
 
 /* Reads a percent-encoded query string into options; a=, b= are left to `operand`, which gets the
  * decoded text of each (NULL: they are unknown parameters). query may be NULL. */

@@ -224,9 +224,7 @@ static enum error check_shapes(struct request *request, size_t count,
 {
     request_init(request, &buffer_heap);
     problem_clear(problem);
-    request->pair = calloc(count, sizeof *request->pair);
-    assert_non_null(request->pair);
-    request->pair_count = count;
+    assert_int_equal(request_pairs(request, count, problem), ERR_OK);
     request->is_pairs = is_pairs;
     for (size_t i = 0; i < count; i++) {
         struct tensor_pair *pair = &request->pair[i];
@@ -263,9 +261,7 @@ static enum error check_types(enum dtype a, enum dtype b, enum dtype *result,
     problem_clear(problem);
     request.options.dtype = a;
     request.options.result_dtype = *result;
-    request.pair = calloc(1, sizeof *request.pair);
-    assert_non_null(request.pair);
-    request.pair_count = 1;
+    assert_int_equal(request_pairs(&request, 1, problem), ERR_OK);
     request.pair->a = (struct tensor){.dtype = a, .shape = {1, {3}}};
     request.pair->b = (struct tensor){.dtype = b, .shape = {1, {3}}};
     enum error err = request_check(&request, 1, problem);

@@ -41,8 +41,9 @@ void result_round(struct result *result)
 
 int64_t timing_total_ns(const struct timing *timing)
 {
-    return timing->receive_ns + timing->decode_ns + timing->queue_ns + timing->copy_in_ns +
-           timing->compute_ns + timing->copy_out_ns;
+#define X(stage) +timing->stage##_ns
+    return TIMING_MAP(X);
+#undef X
 }
 
 /* Each writes one number of a field that nests as the results do. */
@@ -217,19 +218,14 @@ static void write_numbers(const struct result *result, struct text *text)
 
 static void write_timing(const struct timing *timing, struct text *text)
 {
-    TEXT(text, ", \"timing_us\": {\"receive\": ");
-    text_us(text, timing->receive_ns);
-    TEXT(text, ", \"decode\": ");
-    text_us(text, timing->decode_ns);
-    TEXT(text, ", \"queue\": ");
-    text_us(text, timing->queue_ns);
-    TEXT(text, ", \"copy_in\": ");
-    text_us(text, timing->copy_in_ns);
-    TEXT(text, ", \"compute\": ");
-    text_us(text, timing->compute_ns);
-    TEXT(text, ", \"copy_out\": ");
-    text_us(text, timing->copy_out_ns);
-    TEXT(text, ", \"total\": ");
+    TEXT(text, ", \"timing_us\": {");
+#define X(stage)                       \
+    TEXT(text, "\"" #stage "\": ");    \
+    text_us(text, timing->stage##_ns); \
+    TEXT(text, ", ");
+    TIMING_MAP(X)
+#undef X
+    TEXT(text, "\"total\": ");
     text_us(text, timing_total_ns(timing));
     TEXT(text, "}");
 }
@@ -317,19 +313,14 @@ void result_header_error_bound(const struct result *result, struct text *text)
 void result_header_server_timing(const struct result *result, struct text *text)
 {
     const struct timing *timing = &result->timing;
-    const struct {
-        const char *name;
-        int64_t ns;
-    } stages[] = {
-        {"receive;dur=", timing->receive_ns},      {", decode;dur=", timing->decode_ns},
-        {", queue;dur=", timing->queue_ns},        {", copy_in;dur=", timing->copy_in_ns},
-        {", compute;dur=", timing->compute_ns},    {", copy_out;dur=", timing->copy_out_ns},
-        {", total;dur=", timing_total_ns(timing)},
-    };
-    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
-        text_string(text, stages[i].name);
-        text_ms(text, stages[i].ns);
-    }
+#define X(stage)                       \
+    TEXT(text, #stage ";dur=");        \
+    text_ms(text, timing->stage##_ns); \
+    TEXT(text, ", ");
+    TIMING_MAP(X)
+#undef X
+    TEXT(text, "total;dur=");
+    text_ms(text, timing_total_ns(timing));
 }
 
 void problem_encode_json(const struct problem *problem, const char *id, struct text *text)

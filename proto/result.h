@@ -15,9 +15,13 @@
 #include "proto/text.h"
 #include "proto/value.h"
 
-/* Stages of a request in the order in which they happen; ns. total is their sum. */
+/* Stages of a request in the order in which they happen; their sum is the total. */
+#define TIMING_MAP(X) X(receive) X(decode) X(queue) X(copy_in) X(compute) X(copy_out)
+
 struct timing {
-    int64_t receive_ns, decode_ns, queue_ns, copy_in_ns, compute_ns, copy_out_ns;
+#define X(stage) int64_t stage##_ns;
+    TIMING_MAP(X)
+#undef X
 };
 
 struct result {

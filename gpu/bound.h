@@ -6,6 +6,7 @@
 #ifndef GPU_BOUND_H
 #define GPU_BOUND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/tensor.h"
@@ -16,9 +17,14 @@
  * nothing can have been rounded. */
 double bound_of_sum(enum dtype dtype, uint64_t n, uint64_t depth, double sum_abs);
 
-/* value->sum and sum_abs hold what was accumulated over the n products of a and b: sets bound and
- * flags. A sum that is not finite is worked out again from the operands (rare.h). */
+/* value->sum and sum_abs hold what was accumulated over the n products of a and b, of a real float
+ * type: sets bound and flags. A sum that is not finite is worked out again from the operands, exactly
+ * (gpu/exact): its answer follows the exact sum, not the order in which a kernel happened to add. */
 void value_settle(struct dot_value *value, enum dtype dtype, const void *a, const void *b,
                   uint64_t n, uint64_t depth);
+
+/* The same for complex operands: value[0] and value[1], and either is a sum of 2 n products. */
+void value_settle_complex(struct dot_value *value, enum dtype dtype, bool conjugate, const void *a,
+                          const void *b, uint64_t n, uint64_t depth);
 
 #endif

@@ -82,12 +82,12 @@ enum {
 #pragma GCC pop_options
 #endif
 
-#define KERNEL(target, bytes)                                                            \
-    {                                                                                    \
-        .name = "cpu-" #target, .lanes = CPU_CHAINS * (bytes) / sizeof(double), .dot = { \
-            [DTYPE_FLOAT32] = dot_##target##_float32,                                    \
-            [DTYPE_FLOAT64] = dot_##target##_float64                                     \
-        }                                                                                \
+static_assert(DTYPE_FLOAT32 == 0 && DTYPE_FLOAT64 == 1, "index cpu_kernel.dot");
+
+#define KERNEL(target, bytes)                                                                 \
+    {                                                                                         \
+        .name = "cpu-" #target, .lanes = CPU_CHAINS * (bytes) / sizeof(double),               \
+        .dot = {dot_##target##_float32, dot_##target##_float64}, .exact = &cpu_exact_##target \
     }
 
 static const struct cpu_kernel kernels[] = {
@@ -108,21 +108,42 @@ size_t cpu_kernels(const struct cpu_kernel **ret)
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq"))
         first = 1;
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+        !__builtin_cpu_supports("f16c"))
         first = 2;
 #endif
     *ret = &kernels[first];
     return KERNEL_COUNT - first;
 }
 
-uint64_t cpu_depth(const struct cpu_kernel *kernel, uint64_t n)
+void cpu_row_dot(const struct cpu_kernel *kernel, const struct cpu_row *row, struct cpu_sum ret[2])
+{
+    struct cpu_stage_room room;
+    struct cpu_run run;
+    cpu_dot dot = kernel->dot[cpu_stage_dtype(row->dtype)];
+    ret[0] = ret[1] = (struct cpu_sum){0, 0};
+    for (uint64_t done = 0; done < row->n; done += run.elements) {
+        cpu_stage(kernel->exact, row, done, &room, &run);
+        for (int i = 0; i < run.parts; i++) {
+            struct cpu_sum sum = dot(run.a[i], run.b[i], run.count);
+            ret[i].sum += sum.sum;
+            ret[i].sum_abs += sum.sum_abs;
+        }
+    }
+}
+
+/* A run that is a copy is a block of its own. */
+uint64_t cpu_depth(const struct cpu_kernel *kernel, enum dtype dtype, uint64_t n)
 {
     assert((kernel->lanes & (kernel->lanes - 1)) == 0);
-    uint64_t block = n < CPU_BLOCK ? n : CPU_BLOCK;
+    bool is_copied = dtype != DTYPE_FLOAT32 && dtype != DTYPE_FLOAT64;
+    uint64_t most = is_copied ? CPU_STAGE : CPU_BLOCK;
+    uint64_t terms = dtype_is_complex(dtype) ? 2 * n : n;
+    uint64_t block = terms < most ? terms : most;
     uint64_t chain = (block + kernel->lanes - 1) / kernel->lanes;
     uint64_t tree = (uint64_t)__builtin_ctz(kernel->lanes);
-    uint64_t blocks = (n + CPU_BLOCK - 1) / CPU_BLOCK;
+    uint64_t blocks = (terms + most - 1) / most;
     uint64_t depth = chain + tree + blocks;
-    uint64_t serial = n > 0 ? n - 1 : 0; /* adding to nothing but zeros does not round */
+    uint64_t serial = terms > 0 ? terms - 1 : 0; /* adding to nothing but zeros does not round */
     return depth < serial ? depth : serial;
 }

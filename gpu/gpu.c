@@ -17,7 +17,7 @@ struct device {
     const struct backend *backend; /* fixed after gpu_open() */
     struct backend_device *handle; /* fixed after gpu_open() */
     struct worker *worker;         /* fixed after gpu_open(); safe from any thread */
-    struct device_info info;       /* fixed after gpu_open(); counters are filled in on request */
+    struct device_info info;       /* fixed after gpu_open() */
     int index;                     /* fixed: the backend's number, 1 for "cuda:1" */
     bool is_pinned;                /* gpu_open() and gpu_close() */
 };
@@ -228,18 +228,23 @@ static struct device *device_at(struct gpu *gpu, int device)
 
 struct device_info gpu_device_info(struct gpu *gpu, int index)
 {
+    return device_at(gpu, index)->info;
+}
+
+struct device_counts gpu_device_counts(struct gpu *gpu, int index)
+{
     struct device *device = device_at(gpu, index);
-    struct device_info info = device->info;
     struct queue_state queue = worker_queue_state(device->worker);
     struct worker_totals totals = worker_totals(device->worker);
     uint64_t inlined =
         index == 0 ? atomic_load_explicit(&gpu->inline_total, memory_order_relaxed) : 0;
-    info.queued_jobs = queue.jobs;
-    info.queued_bytes = queue.bytes;
-    info.rejected_total = queue.rejected_total;
-    info.jobs_total = totals.jobs + inlined;
-    info.batches_total = totals.batches + inlined; /* each a batch of one */
-    return info;
+    return (struct device_counts){
+        .queued_jobs = queue.jobs,
+        .queued_bytes = queue.bytes,
+        .jobs_total = totals.jobs + inlined,
+        .batches_total = totals.batches + inlined, /* each a batch of one */
+        .rejected_total = queue.rejected_total,
+    };
 }
 
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem)

@@ -50,6 +50,7 @@ struct gpu_memory {
 };
 struct gpu_memory gpu_memory(struct gpu *gpu);
 
+/* What a device is; fixed since gpu_open(). */
 struct device_info {
     char id[16];                   /* "cpu", "cuda:0" */
     char name[LIMIT_NAME_BYTES];   /* "AMD EPYC 9645", "NVIDIA H200" */
@@ -58,13 +59,18 @@ struct device_info {
     uint64_t memory_bytes;    /* of the device; 0 for the CPU */
     uint32_t multiprocessors; /* SMs, or CPU cores in the affinity mask */
     uint32_t capability;      /* 90 for sm_90; 0 for the CPU */
-    uint32_t queued_jobs;     /* now waiting */
+};
+
+/* What it has to do and has done. */
+struct device_counts {
+    uint32_t queued_jobs; /* now waiting */
     uint64_t queued_bytes;
     uint64_t jobs_total, batches_total, rejected_total; /* since start */
 };
 
 int gpu_device_count(struct gpu *gpu);
 struct device_info gpu_device_info(struct gpu *gpu, int device);
+struct device_counts gpu_device_counts(struct gpu *gpu, int device); /* takes the queue's lock */
 
 /* How many devices did not open or were lost since; *problem gets the last one's text if any. */
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem);
@@ -75,7 +81,7 @@ enum error gpu_self_test(struct gpu *gpu, struct problem *problem);
 
 /* Part of a job: rows[0] x rows[1] dot products of n elements. Row (i, j) reads a + i*stride_a[0] +
  * j*stride_a[1] (strides in elements, 0 where the operand broadcasts) and gives value
- * first + i*rows[1] + j. */
+ * first + i*rows[1] + j; of complex operands the two values first + 2*(i*rows[1] + j) and the next. */
 struct dot_task {
     size_t a, b; /* bytes from the job's base; element-aligned */
     uint64_t n;
@@ -106,10 +112,15 @@ struct job {
     struct dot_task *task; /* [task_count], job_plan()'s; freed by job_fini() */
     size_t task_count;
     struct dot_value *value; /* [value_count], job_plan()'s; freed by job_fini() */
-    size_t value_count;
-    uint64_t term_count; /* products in all */
-    int64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
-    bool cancelled;      /* __atomic; any thread: then ERR_CLOSED, not computed */
+    size_t value_count;      /* twice the results of complex pairs */
+    uint64_t term_count;     /* products in all */
+    enum accuracy accuracy;  /* ACCURACY_EXACT, else fast; integer operands are always exact */
+    enum dtype result_dtype; /* of exact results: a real or complex float as the operands are;
+                                  of integer operands DTYPE_INT64 or a real float */
+    bool conjugate;          /* a's elements; no effect on real ones */
+    bool wants_abs;          /* exact jobs: sum_abs matters; else it may stay 0 */
+    int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
+    bool cancelled;          /* __atomic; any thread: then ERR_CLOSED, not computed */
     struct job_port *port;
     /* set by the device before complete() */
     enum error error;    /* ERR_OK: value[] holds the results */
@@ -118,7 +129,7 @@ struct job {
     struct job_times times;
     /* links of the queue, then of the completed chain */
     struct job *next;
-    struct dot_value value_one; /* value and task of the common case: no allocation */
+    struct dot_value value_one[2]; /* value and task of the common case: no allocation */
     struct dot_task task_one;
 };
 

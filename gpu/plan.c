@@ -80,6 +80,11 @@ static uint64_t product(const uint64_t *dim, int count)
     return total;
 }
 
+static size_t values_a_result(const struct tensor_pair *pair)
+{
+    return dtype_is_complex(pair->a.dtype) ? 2 : 1;
+}
+
 /* What a pair adds to a job. Empty sums have values (zeros) but no task. */
 struct need {
     size_t tasks, values;
@@ -89,12 +94,12 @@ struct need {
 static struct need need_of(const struct tensor_pair *pair, const struct axes *axes)
 {
     int outer = axes->rank > 2 ? axes->rank - 2 : 0;
-    uint64_t n = last_dim(&pair->a), values = product(pair->result.dim, pair->result.rank);
+    uint64_t n = last_dim(&pair->a), results = product(pair->result.dim, pair->result.rank);
     assert(n == last_dim(&pair->b) && pair->a.dtype == pair->b.dtype);
     return (struct need){
-        .tasks = n == 0 || values == 0 ? 0 : product(axes->dim, outer),
-        .values = values,
-        .terms = values * n,
+        .tasks = n == 0 || results == 0 ? 0 : product(axes->dim, outer),
+        .values = results * values_a_result(pair),
+        .terms = results * n,
     };
 }
 
@@ -124,7 +129,7 @@ static void tasks_of(struct dot_task *ret, size_t count, const struct tensor_pai
     size_t size = dtype_size(pair->a.dtype);
     for (size_t i = 0; i < count; i++) {
         ret[i] = inner;
-        ret[i].first = first + i * inner.rows[0] * inner.rows[1];
+        ret[i].first = first + i * inner.rows[0] * inner.rows[1] * values_a_result(pair);
         size_t index = i;
         for (int axis = axes->rank - 3; axis >= 0; axis--) {
             uint64_t step = index % axes->dim[axis];
@@ -139,10 +144,10 @@ static void tasks_of(struct dot_task *ret, size_t count, const struct tensor_pai
 static enum error plan_allocate(struct job *job, const struct need *need)
 {
     struct dot_task *task = &job->task_one;
-    struct dot_value *value = &job->value_one;
+    struct dot_value *value = job->value_one;
     if (need->tasks > 1)
         task = calloc(need->tasks, sizeof *task);
-    if (need->values > 1)
+    if (need->values > 2)
         value = calloc(need->values, sizeof *value);
     if (task != NULL && value != NULL) {
         job->task = task;
@@ -151,7 +156,7 @@ static enum error plan_allocate(struct job *job, const struct need *need)
     }
     if (task != &job->task_one)
         free(task);
-    if (value != &job->value_one)
+    if (value != job->value_one)
         free(value);
     return ERR_NOMEM;
 }
@@ -188,7 +193,7 @@ void job_fini(struct job *job)
 {
     if (job->task != &job->task_one)
         free(job->task);
-    if (job->value != &job->value_one)
+    if (job->value != job->value_one)
         free(job->value);
     job->task = NULL;
     job->value = NULL;

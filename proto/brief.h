@@ -1,18 +1,21 @@
 /* brief.h - the commonest numbers, read as a whole: up to 16 digits and no exponent.
  *
- * Door: brief_float64() for a number whose end is known, as it is between two commas. What it
- * leaves, decimal.h reads. Digits and power of ten are float64s without rounding, so that their
- * quotient is rounded once (W. Clinger, 1990). No branch depends on sign or length within a shape,
- * because neither can be predicted in real vectors: a wrong guess costs as much as the whole
- * number, about 14 cycles. The speed of tests/bench/numbers.c is that of these lines.
+ * Door: brief_store() for a number whose end is known, as it is between two commas. What it leaves,
+ * leaf.h reads. Digits and power of ten are float64s without rounding, so that their quotient is
+ * rounded once (W. Clinger, 1990). No branch depends on sign or length within a shape, because
+ * neither can be predicted in real vectors: a wrong guess costs as much as the whole number, about
+ * 14 cycles. The speed of tests/bench/numbers.c is that of these lines.
  */
 #ifndef PROTO_BRIEF_H
 #define PROTO_BRIEF_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proto/decimal.h"
 #include "proto/digits8.h"
+#include "proto/tensor.h"
 
 enum { BRIEF_READS = 18 }; /* bytes that are read from the number's text on, whatever its length */
 
@@ -89,6 +92,63 @@ static inline bool brief_float64(const char *text, const char *stop, double *ret
     }
     *ret = (double)(int64_t)brief.digits / power[brief.point + is_negative * 16];
     return true;
+}
+
+/* Each stores one of the commonest numbers, already a float64, if that settles it for the type. A
+ * whole one is the decimal itself: another decimal of digits up to 2^53 is more than half a unit
+ * away from it. What the type holds exactly is no midpoint of it (nothing here is subnormal). */
+static inline bool brief_float32(double value, char *out)
+{
+    float narrow = (float)value; /* in range: at most 16 digits */
+    memcpy(out, &narrow, sizeof narrow);
+    return !float64_may_be_midpoint(value) || (double)narrow == value;
+}
+
+/* The float64 always settles these types: their midpoints have 12 bits at most, so that a decimal of
+ * up to 15 places is one of them, or differs by 2^-12 5^-15 of it at least, which is over 2^-53. */
+static inline bool brief_narrow(double value, struct narrow type, char *out)
+{
+    uint16_t bits = narrow_bits(value, type);
+    memcpy(out, &bits, sizeof bits);
+    return !isinf(narrow_value(bits, type));
+}
+
+static inline bool brief_whole(double value, int64_t min, int64_t max, size_t size, char *out)
+{
+    int64_t whole = (int64_t)value;
+    memcpy(out, &whole, size); /* little-endian: its low bytes are the element */
+    return (double)whole == value && min <= whole && whole <= max;
+}
+
+/* Stores [text, stop) as a real type if it is one of the commonest numbers that the type holds;
+ * false: leaf.h knows. DTYPE_UNKNOWN: as a float64 that settles the decimal for every type. */
+static inline __attribute__((always_inline)) bool brief_store(const char *text, const char *stop,
+                                                              enum dtype dtype, char *out)
+{
+    double value;
+    if (__builtin_expect(!brief_float64(text, stop, &value), 0))
+        return false;
+    switch (dtype) {
+    case DTYPE_FLOAT16:
+        return brief_narrow(value, narrow_float16(), out);
+    case DTYPE_BFLOAT16:
+        return brief_narrow(value, narrow_bfloat16(), out);
+    case DTYPE_FLOAT32:
+        return brief_float32(value, out);
+    case DTYPE_INT8:
+        return brief_whole(value, INT8_MIN, INT8_MAX, sizeof(int8_t), out);
+    case DTYPE_UINT8:
+        return brief_whole(value, 0, UINT8_MAX, sizeof(uint8_t), out);
+    case DTYPE_INT32:
+        return brief_whole(value, INT32_MIN, INT32_MAX, sizeof(int32_t), out);
+    case DTYPE_INT64:
+        return brief_whole(value, INT64_MIN, INT64_MAX, sizeof(int64_t), out);
+    default:
+        memcpy(out, &value, sizeof value);
+        if (dtype == DTYPE_FLOAT64 || !float64_may_be_midpoint(value))
+            return true;
+        return (double)(int64_t)value == value;
+    }
 }
 
 #endif

@@ -87,3 +87,9 @@ enum error buffer_align(struct buffer *buffer, size_t *ret_offset)
     *ret_offset = offset;
     return ERR_OK;
 }
+
+enum error operands_too_large(size_t max_bytes, struct problem *problem)
+{
+    problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", max_bytes);
+    return problem_limit(problem, max_bytes, "memory_budget_bytes");
+}

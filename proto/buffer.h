@@ -45,6 +45,9 @@ enum error buffer_reserve(struct buffer *buffer, size_t size);
 /* Moves used up to the next multiple of LIMIT_OPERAND_ALIGN, reserving. Returns it in *ret. */
 enum error buffer_align(struct buffer *buffer, size_t *ret_offset);
 
+/* ERR_TOO_LARGE: operands would take more than max_bytes, the setting memory_budget_bytes. */
+enum error operands_too_large(size_t max_bytes, struct problem *problem);
+
 #ifdef __cplusplus
 }
 #endif

@@ -257,6 +257,26 @@ int decimal_side(const struct decimal *decimal, double value)
     return magnitude_compare(decimal, m, (biased == 0 ? 1 : biased) - 1 + FLOAT64_LOWEST);
 }
 
+bool decimal_whole(const struct decimal *decimal, uint64_t *ret_magnitude)
+{
+    uint64_t magnitude = decimal->digits;
+    int64_t exponent = magnitude == 0 ? 0 : decimal->exponent;
+    if (decimal->is_cut) /* more than 19 digits: 10^19 at least, or a fraction */
+        return false;
+    for (; exponent < 0; exponent++) { /* 19 rounds at most: magnitude is not 0 */
+        if (magnitude % 10 != 0)
+            return false;
+        magnitude /= 10;
+    }
+    for (; exponent > 0; exponent--) /* likewise: 10^19 is too large */
+        if (__builtin_mul_overflow(magnitude, 10, &magnitude))
+            return false;
+    if (magnitude > (uint64_t)1 << 63)
+        return false;
+    *ret_magnitude = magnitude;
+    return true;
+}
+
 double decimal_nudge(double value, int side)
 {
     uint64_t bits;
@@ -382,5 +402,20 @@ enum error decimal_float32(const struct decimal *decimal, float *ret)
     if (__builtin_expect(isinf(narrow), 0))
         return ERR_VALUE;
     *ret = narrow;
+    return ERR_OK;
+}
+
+enum error decimal_narrow(const struct decimal *decimal, struct narrow type, uint16_t *ret)
+{
+    double value;
+    enum error err = decimal_float64(decimal, &value);
+    if (err != ERR_OK)
+        return err;
+    uint16_t bits = narrow_bits(value, type);
+    if (float64_may_be_midpoint(value) && narrow_value(bits, type) != value)
+        bits = narrow_bits(decimal_nudge(value, decimal_side(decimal, value)), type);
+    if (isinf(narrow_value(bits, type)))
+        return ERR_VALUE;
+    *ret = bits;
     return ERR_OK;
 }

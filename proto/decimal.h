@@ -1,7 +1,7 @@
 /* decimal.h - one decimal number: its text taken apart, and rounded once to a binary type.
  *
- * Door: decimal_scan(), then decimal_float32() or decimal_float64(). The commonest numbers do not
- * come here: brief.h reads them.
+ * Door: decimal_scan(), then decimal_float32(), decimal_float64(), decimal_narrow() or
+ * decimal_whole(). The commonest numbers do not come here: brief.h reads them.
  *
  * A type narrower than float64 is reached through float64 without rounding twice: where the float64
  * alone does not settle the second rounding (it may sit on a midpoint of the narrower type),
@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "proto/narrow.h"
 
 /* The magnitude is digits 10^exponent; when is_cut, between that and one digit unit more. */
 struct decimal {
@@ -39,6 +40,10 @@ bool decimal_scan(const char *text, const char *end, struct decimal *ret, const 
 /* The decimal rounded once, to nearest even, with its sign. ERR_VALUE: beyond the type's range. */
 enum error decimal_float32(const struct decimal *decimal, float *ret);
 enum error decimal_float64(const struct decimal *decimal, double *ret);
+enum error decimal_narrow(const struct decimal *decimal, struct narrow type, uint16_t *ret);
+
+/* |decimal| when it is a whole number up to 2^63, whatever way it is written ("1e2", "3.0"). */
+bool decimal_whole(const struct decimal *decimal, uint64_t *ret_magnitude);
 
 /* How |decimal| compares with |value|, the float64 it rounds to: -1 below, 0 equal, 1 above. */
 int decimal_side(const struct decimal *decimal, double value);

@@ -66,3 +66,10 @@ enum error problem_set(struct problem *problem, enum error error, const char *fo
     va_end(args);
     return error;
 }
+
+enum error problem_limit(struct problem *problem, uint64_t limit, const char *setting)
+{
+    problem->limit = limit;
+    problem->setting = setting;
+    return problem->error;
+}

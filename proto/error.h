@@ -101,4 +101,8 @@ void problem_clear(struct problem *problem);
 enum error problem_set(struct problem *problem, enum error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Adds the limit that was passed and its setting (static text; NULL: it is fixed). Returns the
+ * problem's error. */
+enum error problem_limit(struct problem *problem, uint64_t limit, const char *setting);
+
 #endif

@@ -54,25 +54,6 @@ static enum error json_feed(struct decoder *decoder, const char *data, size_t si
     return splitter_feed(&json->splitter, data, size, problem);
 }
 
-/* The fields that are options, and the JSON type of each. */
-static const struct field {
-    const char *name;
-    json_type type; /* JSON_TRUE stands for both booleans */
-} fields[] = {
-    {"dtype", JSON_STRING},        {"accuracy", JSON_STRING},  {"kernel", JSON_STRING},
-    {"result_dtype", JSON_STRING}, {"device", JSON_STRING},    {"timeout_ms", JSON_INTEGER},
-    {"id", JSON_STRING},           {"diagnostics", JSON_TRUE}, {"conjugate", JSON_TRUE},
-};
-
-/* Linear: nine names. */
-static const struct field *field_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strcmp(fields[i].name, name) == 0)
-            return &fields[i];
-    return NULL;
-}
-
 static const char *type_words(json_type type)
 {
     switch (type) {
@@ -98,9 +79,11 @@ static const char *type_words(json_type type)
 static enum error unknown_field(const char *name, struct problem *problem)
 {
     char known[LIMIT_DETAIL_BYTES] = "a, b, pairs";
-    size_t used = strlen(known);
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, ", %s", fields[i].name);
+    const struct option_row *row;
+    size_t used = strlen(known), count = options_rows(&row);
+    for (size_t i = 0; i < count; i++)
+        if (row[i].kind != OPTION_SHAPE)
+            used += (size_t)snprintf(known + used, sizeof known - used, ", %s", row[i].name);
     assert(used < sizeof known);
     problem_set(problem, ERR_OPTION, "unknown field \"%.64s\"; known are %s", name, known);
     return pointer_key(problem, "", name);
@@ -109,12 +92,15 @@ static enum error unknown_field(const char *name, struct problem *problem)
 static enum error option_read(struct options *options, unsigned *seen, const char *name,
                               const json_t *value, struct problem *problem)
 {
-    const struct field *field = field_find(name);
-    if (field == NULL)
+    static const json_type types[] = {[OPTION_TEXT] = JSON_STRING,
+                                      [OPTION_INTEGER] = JSON_INTEGER,
+                                      [OPTION_BOOLEAN] = JSON_TRUE}; /* for JSON_FALSE too */
+    const struct option_row *row = options_find(name);
+    if (row == NULL || row->kind == OPTION_SHAPE)
         return unknown_field(name, problem);
-    json_type type = json_typeof(value);
-    if (type != field->type && !(type == JSON_FALSE && field->type == JSON_TRUE)) {
-        problem_set(problem, ERR_VALUE, "%s must be %s, not %s", name, type_words(field->type),
+    json_type type = json_typeof(value), wanted = types[row->kind];
+    if (type != wanted && !(type == JSON_FALSE && wanted == JSON_TRUE)) {
+        problem_set(problem, ERR_VALUE, "%s must be %s, not %s", name, type_words(wanted),
                     type_words(type));
         return pointer_key(problem, "", name);
     }
@@ -236,12 +222,8 @@ static enum error pairs_read(struct json *json, const json_t *root, const json_t
     }
     size_t count = json_array_size(pairs);
     assert(count <= LIMIT_PAIRS); /* the splitter has counted them */
-    request->pair = calloc(count > 0 ? count : 1, sizeof *request->pair);
-    if (request->pair == NULL)
-        return problem_set(problem, ERR_NOMEM, "no memory for %zu pairs", count);
+    enum error err = request_pairs(request, count, problem);
     request->is_pairs = true;
-    request->pair_count = count;
-    enum error err = ERR_OK;
     for (size_t i = 0; i < count && err == ERR_OK; i++)
         err = element_read(json, json_array_get(pairs, i), i, &request->pair[i], problem);
     return err;
@@ -253,16 +235,12 @@ static enum error document_read(struct json *json, const json_t *root, struct pr
     enum error err = options_read(&request->options, root, problem);
     if (err != ERR_OK)
         return err;
-    if (request->options.dtype == DTYPE_UNKNOWN)
-        request->options.dtype = DTYPE_FLOAT64;
+    options_settle_dtype(&request->options);
     const json_t *pairs = json_object_get(root, "pairs");
     if (pairs != NULL)
         return pairs_read(json, root, pairs, problem);
-    request->pair = calloc(1, sizeof *request->pair);
-    if (request->pair == NULL)
-        return problem_set(problem, ERR_NOMEM, "no memory for the request");
-    request->pair_count = 1;
-    return pair_read(json, root, "", request->pair, problem);
+    err = request_pairs(request, 1, problem);
+    return err == ERR_OK ? pair_read(json, root, "", request->pair, problem) : err;
 }
 
 /* Names the key that stands twice: jansson stops right after its second time. */

@@ -1,6 +1,7 @@
 /* leaf.c - numbers and words, one at a time (see leaf.h). */
 #include "proto/leaf.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -98,14 +99,65 @@ static enum error float64_store(const struct leaf *leaf, void *ret)
     return err;
 }
 
+static enum error narrow_store(const struct leaf *leaf, struct narrow type, void *ret)
+{
+    uint16_t element;
+    enum error err = ERR_OK;
+    if (leaf->is_word)
+        element = narrow_bits(leaf->word, type);
+    else
+        err = decimal_narrow(&leaf->decimal, type, &element);
+    if (err == ERR_OK)
+        memcpy(ret, &element, sizeof element);
+    return err;
+}
+
+/* The largest magnitude on each side of zero. */
+static uint64_t magnitude_max(enum dtype dtype, bool is_negative)
+{
+    if (dtype == DTYPE_UINT8)
+        return is_negative ? 0 : UINT8_MAX;
+    return (UINT64_C(1) << (8 * dtype_size(dtype) - 1)) - !is_negative;
+}
+
+enum error integer_store(bool is_negative, uint64_t magnitude, enum dtype dtype, void *ret)
+{
+    assert(dtype_is_integer(dtype));
+    if (magnitude > magnitude_max(dtype, is_negative))
+        return ERR_VALUE;
+    uint64_t element = is_negative ? -magnitude : magnitude;
+    memcpy(ret, &element, dtype_size(dtype)); /* little-endian: its low bytes are the element */
+    return ERR_OK;
+}
+
+static enum error whole_store(const struct leaf *leaf, enum dtype dtype, void *ret)
+{
+    uint64_t magnitude;
+    if (leaf->is_word || !decimal_whole(&leaf->decimal, &magnitude))
+        return ERR_VALUE;
+    return integer_store(leaf->decimal.is_negative, magnitude, dtype, ret);
+}
+
 enum error leaf_store(const struct leaf *leaf, enum dtype dtype, void *ret)
 {
     switch (dtype) {
+    case DTYPE_FLOAT16:
+        return narrow_store(leaf, narrow_float16(), ret);
+    case DTYPE_BFLOAT16:
+        return narrow_store(leaf, narrow_bfloat16(), ret);
     case DTYPE_FLOAT32:
         return float32_store(leaf, ret);
     case DTYPE_FLOAT64:
     case DTYPE_UNKNOWN:
         return float64_store(leaf, ret);
+    case DTYPE_INT8:
+    case DTYPE_UINT8:
+    case DTYPE_INT32:
+    case DTYPE_INT64:
+        return whole_store(leaf, dtype, ret);
+    case DTYPE_COMPLEX64:
+    case DTYPE_COMPLEX128:
+        break; /* two leaves each, stored as their parts */
     }
     return ERR_DTYPE;
 }

@@ -23,9 +23,12 @@ struct leaf {
  * ERR_SYNTAX: ret->what was expected at ret->stop. ERR_VALUE: ret->what was got, not a number. */
 enum error leaf_read(const char *p, const char *end, struct leaf *ret);
 
-/* Rounds the leaf to an element at ret; DTYPE_UNKNOWN is stored as float64. ERR_VALUE: it is beyond
- * the range, and *ret is untouched. */
+/* Rounds the leaf to an element of a real type at ret; DTYPE_UNKNOWN is stored as float64.
+ * ERR_VALUE: the type has no such number, and *ret is untouched. */
 enum error leaf_store(const struct leaf *leaf, enum dtype dtype, void *ret);
+
+/* The same for an integer type's number of this sign and magnitude. */
+enum error integer_store(bool is_negative, uint64_t magnitude, enum dtype dtype, void *ret);
 
 static inline bool is_digit(char c)
 {

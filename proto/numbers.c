@@ -12,8 +12,6 @@
 #include "proto/numbers.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +21,9 @@
 
 #include "proto/brief.h"
 #include "proto/leaf.h"
+#include "proto/nest.h"
 #include "proto/pointer.h"
+#include "proto/unsettled.h"
 
 enum {
     GROW_BYTES = 4096,                    /* the least that the buffer grows by */
@@ -32,7 +32,6 @@ enum {
     BLOCK_BYTES = 64,                     /* searched for commas at a time */
     BLOCK_VALUES = 33, /* that a block may complete: each takes two bytes, the first one less */
     BLOCK_SLACK = BRIEF_READS, /* readable after a block */
-    CONVERT_COUNT = 256,       /* elements converted at a time */
 };
 
 enum expect {
@@ -43,26 +42,17 @@ enum expect {
     EXPECT_DONE   /* the array is closed */
 };
 
-/* Decimals whose stored float64 does not settle their rounding to a narrower type. One takes eight
- * bytes and belongs to an element of eight, so the list is never longer than the array. */
-struct unsettled {
-    uint64_t *entry; /* index * 2, plus 1 when the decimal lies above the float64 in magnitude */
-    size_t count, capacity;
-};
-
 struct numbers {
     struct buffer *buffer; /* borrowed */
     enum dtype dtype;      /* as asked for; DTYPE_UNKNOWN stores float64 */
-    size_t element_size;
+    enum dtype part;       /* of the numbers: those of a complex element are two */
+    size_t number_size;    /* bytes of each, as stored */
     size_t max_bytes;
     size_t start;   /* offset of element 0 in the buffer */
     uint64_t taken; /* bytes of the array fed in earlier pieces */
     enum expect expect;
-    int depth;                  /* arrays open now */
-    int rank;                   /* -1 until the first number or the first empty row settles it */
-    uint64_t count[LIMIT_RANK]; /* [depth - 1] values so far in each open array */
-    uint64_t dim[LIMIT_RANK];   /* lengths of the rows closed so far, where has_dim */
-    bool has_dim[LIMIT_RANK];
+    struct nest nest;
+    struct shape shape; /* of the elements, once expect is DONE and dtype is known */
     struct unsettled unsettled;
     uint64_t carry_offset; /* of carry[0] in the array */
     size_t carry_size;     /* 0: no leaf was cut */
@@ -99,12 +89,7 @@ static enum error problem_locate(const struct numbers *n, const struct piece *pi
                                  int levels, struct problem *problem)
 {
     problem->offset = (int64_t)(piece->offset + (uint64_t)(at - piece->data));
-    for (int level = levels - 1; level >= 0; level--) {
-        char step[24];
-        (void)snprintf(step, sizeof step, "/%" PRIu64, n->count[level]);
-        pointer_prefix(problem, step);
-    }
-    return problem->error;
+    return nest_locate(&n->nest, levels, problem);
 }
 
 static const char *byte_print(char c, char text[static 16])
@@ -122,36 +107,8 @@ static enum error syntax_fail(const struct numbers *n, const struct piece *piece
     char got[16];
     problem_set(problem, ERR_SYNTAX, "expected %s, got %s", expected, byte_print(*at, got));
     /* After a value it is the row that has a mistake, not a value. */
-    return problem_locate(n, piece, at, is_at_value(n) ? n->depth : n->depth - 1, problem);
-}
-
-static enum error unsettled_append(struct unsettled *list, uint64_t index, int side)
-{
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-        uint64_t *entry = realloc(list->entry, capacity * sizeof *entry);
-        if (entry == NULL)
-            return ERR_NOMEM;
-        list->entry = entry;
-        list->capacity = capacity;
-    }
-    list->entry[list->count++] = index * 2 + (side > 0);
-    return ERR_OK;
-}
-
-/* Remembers on which side of the float64 at element its decimal lies, when that may matter. */
-static enum error side_remember(struct numbers *n, const struct decimal *decimal,
-                                const char *element)
-{
-    double value;
-    memcpy(&value, element, sizeof value);
-    if (!float64_may_be_midpoint(value))
-        return ERR_OK;
-    int side = decimal_side(decimal, value);
-    if (side == 0)
-        return ERR_OK;
-    const char *first = (const char *)n->buffer->block.data + n->start;
-    return unsettled_append(&n->unsettled, (uint64_t)(element - first) / sizeof value, side);
+    return problem_locate(n, piece, at, is_at_value(n) ? n->nest.depth : n->nest.depth - 1,
+                          problem);
 }
 
 /* Bytes for elements: up to the block's end, or where max_bytes ends. */
@@ -165,24 +122,26 @@ static size_t room_left(const struct numbers *n)
 static enum error room_make(struct numbers *n, struct problem *problem)
 {
     size_t used = n->buffer->used;
-    if (room_left(n) >= n->element_size)
+    if (room_left(n) >= n->number_size)
         return ERR_OK;
-    if (used > n->max_bytes || n->max_bytes - used < n->element_size) {
-        problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", n->max_bytes);
-        problem->limit = n->max_bytes;
-        return problem->error;
-    }
+    if (used > n->max_bytes || n->max_bytes - used < n->number_size)
+        return operands_too_large(n->max_bytes, problem);
     size_t size = n->max_bytes - used < GROW_BYTES ? n->max_bytes : used + GROW_BYTES;
     enum error err = buffer_reserve(n->buffer, size);
     return err == ERR_OK ? err : problem_set(problem, err, "no memory for the operands");
 }
 
-static enum error element_store(struct numbers *n, const struct leaf *leaf, char *out)
+/* Stores the leaf as the next number, at out. */
+static enum error number_store(struct numbers *n, const struct leaf *leaf, char *out)
 {
-    enum error err = leaf_store(leaf, n->dtype, out);
-    if (err == ERR_OK && n->dtype == DTYPE_UNKNOWN && !leaf->is_word)
-        err = side_remember(n, &leaf->decimal, out);
-    return err;
+    enum error err = leaf_store(leaf, n->part, out);
+    if (err != ERR_OK || n->part != DTYPE_UNKNOWN || leaf->is_word)
+        return err;
+    double value;
+    memcpy(&value, out, sizeof value);
+    const char *first = (const char *)n->buffer->block.data + n->start;
+    return unsettled_note(&n->unsettled, (uint64_t)(out - first) / sizeof value, &leaf->decimal,
+                          value);
 }
 
 /* Bit i tells that p[i] is a comma. */
@@ -208,50 +167,29 @@ static inline uint64_t commas64(const char *p)
     return commas;
 }
 
-/* Stores [p, comma) when it is one of the commonest numbers, settled by its float64; else false. */
-static inline __attribute__((always_inline)) bool brief_store(const char *p, const char *comma,
-                                                              enum dtype dtype, char *out)
-{
-    double value;
-    if (__builtin_expect(!brief_float64(p, comma, &value), 0))
-        return false;
-    bool is_unsettled = float64_may_be_midpoint(value);
-    float narrow = (float)value; /* in range: at most 16 digits */
-    if (dtype == DTYPE_FLOAT32)
-        memcpy(out, &narrow, sizeof narrow);
-    else
-        memcpy(out, &value, sizeof value);
-    if (!is_unsettled || dtype == DTYPE_FLOAT64)
-        return true;
-    /* What float32 holds is no midpoint of it (nothing here is subnormal). An integer is the
-     * decimal itself: another one of up to 2^53 digit units is too far from it to round there. */
-    return dtype == DTYPE_FLOAT32 ? (double)narrow == value : (double)(int64_t)value == value;
-}
-
 /* Stores [p, comma) when it is one leaf that the type can hold; else false. */
 static __attribute__((noinline)) bool long_store(struct numbers *n, const char *p,
                                                  const char *comma, const char *end, char *out)
 {
     struct leaf leaf;
     return leaf_read(p, end, &leaf) == ERR_OK && leaf.stop == comma &&
-           element_store(n, &leaf, out) == ERR_OK;
+           number_store(n, &leaf, out) == ERR_OK;
 }
 
-/* Does [p, end) hold a block, and the buffer a block's elements? */
+/* Does [p, end) hold a block, and the buffer a block's numbers? */
 static bool run_is_possible(const struct numbers *n, const char *p, const char *end)
 {
-    return is_at_value(n) && n->depth == n->rank && end - p >= BLOCK_BYTES + BLOCK_SLACK &&
-           room_left(n) >= BLOCK_VALUES * n->element_size;
+    return is_at_value(n) && n->nest.depth == n->nest.rank &&
+           end - p >= BLOCK_BYTES + BLOCK_SLACK && room_left(n) >= BLOCK_VALUES * n->number_size;
 }
 
 /* Reads leaves, each followed by its comma, from p on, block by block. Returns the place of the
  * first value that it left: it may be a leaf all the same, at the end of a row or of the piece. One
- * copy a type: dtype is a constant in each. */
-static inline __attribute__((always_inline)) const char *run_of(struct numbers *n, const char *p,
-                                                                const char *end, enum dtype dtype)
+ * copy a type: part and size are constants in each. */
+static inline __attribute__((always_inline)) const char *
+run_of(struct numbers *n, const char *p, const char *end, enum dtype part, size_t size)
 {
-    const size_t size = dtype == DTYPE_FLOAT32 ? sizeof(float) : sizeof(double);
-    assert(n->element_size == size && run_is_possible(n, p, end));
+    assert(n->number_size == size && run_is_possible(n, p, end));
     char *begin = (char *)n->buffer->block.data + n->buffer->used, *out = begin;
     const char *last = begin + room_left(n) - BLOCK_VALUES * size;
     const char *from = p;
@@ -260,7 +198,7 @@ static inline __attribute__((always_inline)) const char *run_of(struct numbers *
          block += BLOCK_BYTES) {
         for (uint64_t commas = commas64(block); commas != 0; commas &= commas - 1) {
             const char *comma = block + __builtin_ctzll(commas);
-            if (__builtin_expect(!brief_store(p, comma, dtype, out), 0)) {
+            if (__builtin_expect(!brief_store(p, comma, part, out), 0)) {
                 is_leaf = long_store(n, p, comma, end, out);
                 if (!is_leaf)
                     break;
@@ -273,48 +211,74 @@ static inline __attribute__((always_inline)) const char *run_of(struct numbers *
     }
     if (p != from)
         n->expect = EXPECT_VALUE;
-    n->count[n->depth - 1] += (uint64_t)(out - begin) / size;
+    n->nest.count[n->nest.depth - 1] += (uint64_t)(out - begin) / size;
     n->buffer->used += (size_t)(out - begin);
     return p;
 }
 
+/* A function each: in one with all of them the compiler keeps less in registers, at a tenth of the
+ * speed. */
+#define RUN(name, part, type)                                                 \
+    static __attribute__((noinline))                                          \
+    const char *run_##name(struct numbers *n, const char *p, const char *end) \
+    {                                                                         \
+        return run_of(n, p, end, part, sizeof(type));                         \
+    }
+RUN(float16, DTYPE_FLOAT16, uint16_t)
+RUN(bfloat16, DTYPE_BFLOAT16, uint16_t)
+RUN(float32, DTYPE_FLOAT32, float)
+RUN(float64, DTYPE_FLOAT64, double)
+RUN(int8, DTYPE_INT8, int8_t)
+RUN(uint8, DTYPE_UINT8, uint8_t)
+RUN(int32, DTYPE_INT32, int32_t)
+RUN(int64, DTYPE_INT64, int64_t)
+RUN(unknown, DTYPE_UNKNOWN, double)
+#undef RUN
+
 static const char *run_read(struct numbers *n, const char *p, const char *end)
 {
-    switch (n->dtype) {
-    case DTYPE_FLOAT32:
-        return run_of(n, p, end, DTYPE_FLOAT32);
-    case DTYPE_FLOAT64:
-        return run_of(n, p, end, DTYPE_FLOAT64);
-    case DTYPE_UNKNOWN:
-        return run_of(n, p, end, DTYPE_UNKNOWN);
-    }
-    return p;
+    static const char *(*const runs[])(struct numbers * n, const char *p, const char *end) = {
+        [DTYPE_FLOAT16] = run_float16, [DTYPE_BFLOAT16] = run_bfloat16,
+        [DTYPE_FLOAT32] = run_float32, [DTYPE_FLOAT64] = run_float64,
+        [DTYPE_INT8] = run_int8,       [DTYPE_UINT8] = run_uint8,
+        [DTYPE_INT32] = run_int32,     [DTYPE_INT64] = run_int64,
+        [DTYPE_UNKNOWN] = run_unknown,
+    };
+    assert(runs[n->part] != NULL); /* a part is never complex */
+    return runs[n->part](n, p, end);
 }
 
+/* The type does not hold the number. */
 static enum error range_fail(enum dtype dtype, struct problem *problem)
 {
+    static const char *const whole[DTYPE_COUNT] = {
+        [DTYPE_INT8] = "-128 to 127",
+        [DTYPE_UINT8] = "0 to 255",
+        [DTYPE_INT32] = "-2147483648 to 2147483647",
+        [DTYPE_INT64] = "-9223372036854775808 to 9223372036854775807",
+    };
+    if (whole[dtype] != NULL)
+        return problem_set(problem, ERR_VALUE, "%s holds whole numbers from %s", dtype_name(dtype),
+                           whole[dtype]);
     return problem_set(problem, ERR_VALUE, "the number is beyond the range of %s",
                        dtype_name(dtype));
 }
 
-/* Makes the leaf the next element, if the shape allows one here. */
+/* Makes the leaf the next number, if the shape allows one here. */
 static enum error value_append(struct numbers *n, const struct leaf *leaf, struct problem *problem)
 {
-    if (n->rank < 0)
-        n->rank = n->depth;
-    if (n->depth != n->rank)
-        return problem_set(problem, ERR_SHAPE,
-                           "expected a row, because others at this depth are rows");
-    enum error err = room_make(n, problem);
+    enum error err = nest_number(&n->nest, problem);
+    if (err == ERR_OK)
+        err = room_make(n, problem);
     if (err != ERR_OK)
         return err;
-    err = element_store(n, leaf, (char *)n->buffer->block.data + n->buffer->used);
+    err = number_store(n, leaf, (char *)n->buffer->block.data + n->buffer->used);
     if (err == ERR_VALUE)
         return range_fail(n->dtype == DTYPE_UNKNOWN ? DTYPE_FLOAT64 : n->dtype, problem);
     if (err != ERR_OK)
         return problem_set(problem, err, "no memory for the operands");
-    n->buffer->used += n->element_size;
-    n->count[n->depth - 1]++;
+    n->buffer->used += n->number_size;
+    n->nest.count[n->nest.depth - 1]++;
     n->expect = EXPECT_COMMA;
     return ERR_OK;
 }
@@ -332,7 +296,7 @@ static enum error value_read(struct numbers *n, const struct piece *piece, const
     else
         err = value_append(n, &leaf, problem);
     if (err != ERR_OK)
-        return problem_locate(n, piece, *p, n->depth, problem);
+        return problem_locate(n, piece, *p, n->nest.depth, problem);
     *p = leaf.stop;
     return ERR_OK;
 }
@@ -340,15 +304,8 @@ static enum error value_read(struct numbers *n, const struct piece *piece, const
 static enum error row_open(struct numbers *n, const struct piece *piece, const char *p,
                            struct problem *problem)
 {
-    if (n->depth == n->rank) {
-        problem_set(problem, ERR_SHAPE, "expected a number, because others at this depth are");
-        return problem_locate(n, piece, p, n->depth, problem);
-    }
-    if (n->depth == LIMIT_RANK) {
-        problem_set(problem, ERR_VALUE, "more than %d dimensions", LIMIT_RANK);
-        return problem_locate(n, piece, p, n->depth, problem);
-    }
-    n->count[n->depth++] = 0;
+    if (nest_open(&n->nest, problem) != ERR_OK)
+        return problem_locate(n, piece, p, n->nest.depth, problem);
     n->expect = EXPECT_FIRST;
     return ERR_OK;
 }
@@ -356,24 +313,14 @@ static enum error row_open(struct numbers *n, const struct piece *piece, const c
 static enum error row_close(struct numbers *n, const struct piece *piece, const char *p,
                             struct problem *problem)
 {
-    int level = n->depth - 1;
-    if (n->rank < 0)
-        n->rank = n->depth; /* the first row that closes is empty */
-    if (!n->has_dim[level]) {
-        n->has_dim[level] = true;
-        n->dim[level] = n->count[level];
+    if (nest_close(&n->nest, problem) != ERR_OK)
+        return problem_locate(n, piece, p, n->nest.depth - 1, problem);
+    if (n->nest.depth > 0) {
+        n->expect = EXPECT_COMMA;
+        return ERR_OK;
     }
-    if (n->count[level] != n->dim[level]) {
-        problem_set(problem, ERR_SHAPE,
-                    "a row has %" PRIu64 " values, the first one at this depth %" PRIu64,
-                    n->count[level], n->dim[level]);
-        return problem_locate(n, piece, p, level, problem);
-    }
-    n->depth--;
-    n->expect = n->depth == 0 ? EXPECT_DONE : EXPECT_COMMA;
-    if (n->depth > 0)
-        n->count[n->depth - 1]++;
-    return ERR_OK;
+    n->expect = EXPECT_DONE;
+    return n->dtype == DTYPE_UNKNOWN ? ERR_OK : nest_settle(&n->nest, n->dtype, &n->shape, problem);
 }
 
 /* Reads the one thing at *p, which is not blank: a bracket, a comma, a leaf or a mistake. */
@@ -473,10 +420,11 @@ enum error numbers_create(struct numbers **ret, struct buffer *buffer, enum dtyp
         return ERR_NOMEM;
     n->buffer = buffer;
     n->dtype = dtype;
-    n->element_size = dtype_size(dtype == DTYPE_UNKNOWN ? DTYPE_FLOAT64 : dtype);
+    n->part = dtype_part(dtype);
+    n->number_size = dtype_size(n->part == DTYPE_UNKNOWN ? DTYPE_FLOAT64 : n->part);
     n->max_bytes = max_bytes;
     n->expect = EXPECT_OPEN;
-    n->rank = -1;
+    nest_init(&n->nest, dtype);
     enum error err = buffer_align(buffer, &n->start);
     if (err != ERR_OK) {
         numbers_destroy(n);
@@ -490,7 +438,7 @@ void numbers_destroy(struct numbers *numbers)
 {
     if (numbers == NULL)
         return;
-    free(numbers->unsettled.entry);
+    unsettled_fini(&numbers->unsettled);
     free(numbers->carry);
     free(numbers);
 }
@@ -523,61 +471,9 @@ enum error numbers_feed(struct numbers *numbers, const char *data, size_t size, 
 
 struct tensor numbers_tensor(const struct numbers *numbers)
 {
-    assert(numbers->expect == EXPECT_DONE);
-    struct tensor tensor = {.dtype = numbers->dtype, .offset = numbers->start};
-    if (tensor.dtype == DTYPE_UNKNOWN)
-        tensor.dtype = DTYPE_FLOAT64;
-    tensor.shape.rank = numbers->rank;
-    memcpy(tensor.shape.dim, numbers->dim, sizeof numbers->dim);
-    return tensor;
-}
-
-/* Rounds count float64s at elements to float32 in place: each float32 lies before the float64s that
- * are still to be read. Returns the index of the first that is beyond the range, or count. */
-static uint64_t narrow_float32(char *elements, uint64_t count)
-{
-    double wide[CONVERT_COUNT];
-    float narrow[CONVERT_COUNT];
-    for (uint64_t done = 0; done < count;) {
-        uint64_t left = count - done;
-        size_t step_count = left < CONVERT_COUNT ? (size_t)left : CONVERT_COUNT;
-        memcpy(wide, elements + done * sizeof(double), step_count * sizeof(double));
-        bool is_beyond = false;
-        for (size_t i = 0; i < step_count; i++) {
-            narrow[i] = (float)wide[i];
-            is_beyond |= isinf(narrow[i]) && !isinf(wide[i]);
-        }
-        for (size_t i = 0; is_beyond && i < step_count; i++)
-            if (isinf(narrow[i]) && !isinf(wide[i]))
-                return done + i;
-        memcpy(elements + done * sizeof(float), narrow, step_count * sizeof(float));
-        done += step_count;
-    }
-    return count;
-}
-
-/* Moves every float64 that does not settle a second rounding to its decimal's side. */
-static void unsettled_nudge(const struct unsettled *list, char *elements)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        char *element = elements + list->entry[i] / 2 * sizeof(double);
-        double value;
-        memcpy(&value, element, sizeof value);
-        value = decimal_nudge(value, list->entry[i] % 2 != 0 ? 1 : -1);
-        memcpy(element, &value, sizeof value);
-    }
-}
-
-/* The JSON pointer of element index, as the finished array nests. */
-static enum error element_locate(const struct numbers *n, uint64_t index, struct problem *problem)
-{
-    for (int level = n->rank - 1; level >= 0; level--) {
-        char step_text[24];
-        (void)snprintf(step_text, sizeof step_text, "/%" PRIu64, index % n->dim[level]);
-        pointer_prefix(problem, step_text);
-        index /= n->dim[level];
-    }
-    return problem->error;
+    assert(numbers->expect == EXPECT_DONE && numbers->dtype != DTYPE_UNKNOWN);
+    return (struct tensor){
+        .dtype = numbers->dtype, .shape = numbers->shape, .offset = numbers->start};
 }
 
 enum error numbers_convert(struct numbers *numbers, enum dtype dtype, struct problem *problem)
@@ -587,21 +483,20 @@ enum error numbers_convert(struct numbers *numbers, enum dtype dtype, struct pro
         return ERR_OK;
     assert(numbers->dtype == DTYPE_UNKNOWN);
     numbers->dtype = dtype;
-    numbers->element_size = dtype_size(dtype);
-    if (dtype == DTYPE_FLOAT64)
-        return ERR_OK;
-    uint64_t count = 1;
-    for (int level = 0; level < numbers->rank; level++)
-        count *= numbers->dim[level];
+    numbers->part = dtype_part(dtype);
+    numbers->number_size = dtype_size(numbers->part);
+    enum error err = nest_settle(&numbers->nest, dtype, &numbers->shape, problem);
+    if (err != ERR_OK)
+        return err;
+    uint64_t count = nest_count(&numbers->nest);
     if (count == 0)
         return ERR_OK; /* the buffer may have no block yet */
     char *elements = (char *)numbers->buffer->block.data + numbers->start;
-    unsettled_nudge(&numbers->unsettled, elements);
-    uint64_t beyond = narrow_float32(elements, count);
-    if (beyond == count)
+    uint64_t wrong = unsettled_convert(&numbers->unsettled, numbers->part, elements, count);
+    if (wrong == count)
         return ERR_OK;
     range_fail(dtype, problem);
-    return element_locate(numbers, beyond, problem);
+    return nest_locate_number(&numbers->nest, wrong, problem);
 }
 
 enum error numbers_parse(const char *text, size_t size, enum dtype dtype, void *ret_element)

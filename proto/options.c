@@ -135,30 +135,33 @@ static enum error set_shape_b(struct options *options, const char *value)
 #define SHAPE_WORDS "1 to 8 dimensions with commas between, such as 3,4"
 static_assert(LIMIT_RANK == 8, "SHAPE_WORDS says so");
 
-static const struct row {
-    const char *name;
-    enum option bit;
-    enum error (*set)(struct options *options, const char *value);
-    const char *words; /* what the value must be */
-} rows[] = {
-    {"dtype", OPTION_DTYPE, set_dtype, NULL},
-    {"accuracy", OPTION_ACCURACY, set_accuracy, "fast or exact"},
-    {"kernel", OPTION_KERNEL, set_kernel, "the name of a kernel"},
-    {"result_dtype", OPTION_RESULT_DTYPE, set_result_dtype, "an element type in native order"},
-    {"device", OPTION_DEVICE, set_device, "auto, cpu, cuda or cuda:N"},
-    {"timeout_ms", OPTION_TIMEOUT_MS, set_timeout_ms, "a whole number of milliseconds, 1 or more"},
-    {"id", OPTION_ID, set_id, "at most 128 bytes"},
-    {"diagnostics", OPTION_DIAGNOSTICS, set_diagnostics, "true or false"},
-    {"conjugate", OPTION_CONJUGATE, set_conjugate, "true or false"},
-    {"shape_a", OPTION_SHAPE_A, set_shape_a, SHAPE_WORDS},
-    {"shape_b", OPTION_SHAPE_B, set_shape_b, SHAPE_WORDS},
+static const struct option_row rows[] = {
+    {"dtype", OPTION_DTYPE, OPTION_TEXT, set_dtype, NULL},
+    {"accuracy", OPTION_ACCURACY, OPTION_TEXT, set_accuracy, "fast or exact"},
+    {"kernel", OPTION_KERNEL, OPTION_TEXT, set_kernel, "the name of a kernel"},
+    {"result_dtype", OPTION_RESULT_DTYPE, OPTION_TEXT, set_result_dtype,
+     "an element type in native order"},
+    {"device", OPTION_DEVICE, OPTION_TEXT, set_device, "auto, cpu, cuda or cuda:N"},
+    {"timeout_ms", OPTION_TIMEOUT_MS, OPTION_INTEGER, set_timeout_ms,
+     "a whole number of milliseconds, 1 or more"},
+    {"id", OPTION_ID, OPTION_TEXT, set_id, "at most 128 bytes"},
+    {"diagnostics", OPTION_DIAGNOSTICS, OPTION_BOOLEAN, set_diagnostics, "true or false"},
+    {"conjugate", OPTION_CONJUGATE, OPTION_BOOLEAN, set_conjugate, "true or false"},
+    {"shape_a", OPTION_SHAPE_A, OPTION_SHAPE, set_shape_a, SHAPE_WORDS},
+    {"shape_b", OPTION_SHAPE_B, OPTION_SHAPE, set_shape_b, SHAPE_WORDS},
 };
 static_assert(LIMIT_ID_BYTES == 128, "the words of id say so");
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
+size_t options_rows(const struct option_row **ret)
+{
+    *ret = rows;
+    return ROWS;
+}
+
 /* Linear: eleven names. */
-static const struct row *row_find(const char *name)
+const struct option_row *options_find(const char *name)
 {
     for (size_t i = 0; i < ROWS; i++)
         if (strcmp(rows[i].name, name) == 0)
@@ -178,7 +181,7 @@ static enum error unknown_option(const char *name, struct problem *problem)
     return pointer_key(problem, "", name);
 }
 
-static enum error bad_value(const struct row *row, enum error error, const char *value,
+static enum error bad_value(const struct option_row *row, enum error error, const char *value,
                             struct problem *problem)
 {
     if (error == ERR_DTYPE)
@@ -207,7 +210,7 @@ static bool options_equal(const struct options *a, const struct options *b)
 enum error options_set(struct options *options, unsigned *seen, const char *name, const char *value,
                        struct problem *problem)
 {
-    const struct row *row = row_find(name);
+    const struct option_row *row = options_find(name);
     if (row == NULL)
         return unknown_option(name, problem);
     if (*seen & row->bit) {
@@ -226,4 +229,10 @@ enum error options_set(struct options *options, unsigned *seen, const char *name
     options->given |= row->bit;
     *seen |= row->bit;
     return ERR_OK;
+}
+
+void options_settle_dtype(struct options *options)
+{
+    if (options->dtype == DTYPE_UNKNOWN)
+        options->dtype = DTYPE_FLOAT64;
 }

@@ -73,8 +73,7 @@ enum error options_from_query(struct options *options, const char *query, query_
     if (query_size > LIMIT_QUERY_BYTES) {
         problem_set(problem, ERR_TOO_LARGE, "the query string has %zu bytes; send a body instead",
                     query_size);
-        problem->limit = LIMIT_QUERY_BYTES;
-        return problem->error;
+        return problem_limit(problem, LIMIT_QUERY_BYTES, NULL);
     }
     unsigned seen = 0;
     for (;;) {
@@ -144,12 +143,8 @@ static enum error operand_read(struct request *request, const char *list, const 
     size_t offset, bytes = count * dtype_size(dtype);
     if (buffer_align(buffer, &offset) != ERR_OK || buffer_reserve(buffer, offset + bytes) != ERR_OK)
         return problem_set(problem, ERR_NOMEM, "no memory for the operands");
-    if (offset + bytes > max_bytes) {
-        problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", max_bytes);
-        problem->limit = max_bytes;
-        problem->setting = "memory_budget_bytes";
-        return problem->error;
-    }
+    if (offset + bytes > max_bytes)
+        return operands_too_large(max_bytes, problem);
     char *element = count > 0 ? (char *)buffer->block.data + offset : NULL;
     enum error err = list_read(list, count, dtype, element, name, problem);
     if (err != ERR_OK)
@@ -166,14 +161,18 @@ static enum error operands_read(struct request *request, const struct operand_te
     if (options->given & (OPTION_SHAPE_A | OPTION_SHAPE_B))
         return problem_set(problem, ERR_OPTION,
                            "shape_a and shape_b are for application/octet-stream bodies");
-    if (options->dtype == DTYPE_UNKNOWN)
-        options->dtype = DTYPE_FLOAT64;
-    struct tensor_pair *pair = calloc(1, sizeof *pair);
-    if (pair == NULL)
-        return problem_set(problem, ERR_NOMEM, "no memory for the request");
-    request->pair = pair; /* request_fini() frees it, whatever comes */
-    request->pair_count = 1;
-    enum error err = operand_read(request, texts->text[0], "a", max_bytes, &pair->a, problem);
+    options_settle_dtype(options);
+    if (dtype_is_complex(options->dtype)) {
+        problem_set(
+            problem, ERR_UNSUPPORTED,
+            "a list of numbers has no pairs for %s; send a JSON body with [re, im] elements",
+            dtype_name(options->dtype));
+        return pointer_set(problem, "/dtype");
+    }
+    enum error err = request_pairs(request, 1, problem);
+    struct tensor_pair *pair = request->pair;
+    if (err == ERR_OK)
+        err = operand_read(request, texts->text[0], "a", max_bytes, &pair->a, problem);
     if (err == ERR_OK)
         err = operand_read(request, texts->text[1], "b", max_bytes, &pair->b, problem);
     return err;

@@ -38,14 +38,6 @@ static bool is_given(const struct raw *raw, enum option bit)
     return (raw->request->options.given & bit) != 0;
 }
 
-static enum error too_large(const struct raw *raw, struct problem *problem)
-{
-    problem_set(problem, ERR_TOO_LARGE, "the operands need more than %zu bytes", raw->max_bytes);
-    problem->limit = raw->max_bytes;
-    problem->setting = "memory_budget_bytes";
-    return problem->error;
-}
-
 /* The bytes that shape asks for; INT64_MAX stands for any more than that. */
 static uint64_t shape_bytes(const struct raw *raw, const struct shape *shape)
 {
@@ -119,11 +111,11 @@ static enum error raw_plan(struct raw *raw, struct problem *problem)
     if (err != ERR_OK)
         return err;
     if (raw->expected_bytes > raw->max_bytes)
-        return too_large(raw, problem);
+        return operands_too_large(raw->max_bytes, problem);
     raw->b_offset = align_up(raw->a_bytes);
     uint64_t bytes = raw->b_offset + (raw->expected_bytes - raw->a_bytes);
     if (bytes > raw->max_bytes)
-        return too_large(raw, problem);
+        return operands_too_large(raw->max_bytes, problem);
     if (buffer_reserve(&raw->request->buffer, bytes) != ERR_OK)
         return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands",
                            bytes);
@@ -140,11 +132,11 @@ static enum error raw_plan_chunked(struct raw *raw, struct problem *problem)
     uint64_t a_bytes = shape_bytes(raw, &options->shape_a);
     if (is_given(raw, OPTION_SHAPE_B)) {
         raw->expected_bytes = a_bytes + shape_bytes(raw, &options->shape_b);
-        return raw->expected_bytes > raw->max_bytes ? too_large(raw, problem)
+        return raw->expected_bytes > raw->max_bytes ? operands_too_large(raw->max_bytes, problem)
                                                     : raw_plan(raw, problem);
     }
     if (a_bytes > raw->max_bytes)
-        return too_large(raw, problem);
+        return operands_too_large(raw->max_bytes, problem);
     raw->a_bytes = a_bytes;
     raw->b_offset = align_up(a_bytes);
     return ERR_OK;
@@ -232,7 +224,7 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
         size_t room, offset = raw_place(raw, &room);
         size_t piece = size < room ? size : room;
         if (offset > raw->max_bytes || piece > raw->max_bytes - offset)
-            return too_large(raw, problem);
+            return operands_too_large(raw->max_bytes, problem);
         if (buffer_reserve(buffer, offset + piece) != ERR_OK)
             return problem_set(problem, ERR_NOMEM, "no memory for more operands");
         char *place = (char *)buffer->block.data + offset;
@@ -249,32 +241,52 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
 }
 
 /* Through memcpy, as the bytes are neither integers nor floats yet; it costs nothing. */
-static void swap_elements(char *data, size_t size, size_t element_size)
+static void swap16(char *number)
 {
-    for (size_t i = 0; i < size; i += element_size) {
-        if (element_size == sizeof(uint32_t)) {
-            uint32_t bits;
-            memcpy(&bits, data + i, sizeof bits);
-            bits = bswap_32(bits);
-            memcpy(data + i, &bits, sizeof bits);
-        } else {
-            uint64_t bits;
-            assert(element_size == sizeof bits);
-            memcpy(&bits, data + i, sizeof bits);
-            bits = bswap_64(bits);
-            memcpy(data + i, &bits, sizeof bits);
-        }
+    uint16_t bits;
+    memcpy(&bits, number, sizeof bits);
+    bits = bswap_16(bits);
+    memcpy(number, &bits, sizeof bits);
+}
+
+static void swap32(char *number)
+{
+    uint32_t bits;
+    memcpy(&bits, number, sizeof bits);
+    bits = bswap_32(bits);
+    memcpy(number, &bits, sizeof bits);
+}
+
+static void swap64(char *number)
+{
+    uint64_t bits;
+    memcpy(&bits, number, sizeof bits);
+    bits = bswap_64(bits);
+    memcpy(number, &bits, sizeof bits);
+}
+
+/* Each number on its own: the two parts of a complex element keep their places. */
+static void swap_numbers(char *data, size_t size, size_t number_size)
+{
+    for (size_t i = 0; i < size; i += number_size) {
+        if (number_size == sizeof(uint64_t))
+            swap64(data + i);
+        else if (number_size == sizeof(uint32_t))
+            swap32(data + i);
+        else if (number_size == sizeof(uint16_t))
+            swap16(data + i);
     }
 }
 
 static void raw_swap(const struct raw *raw)
 {
     char *data = raw->request->buffer.block.data;
+    size_t number_size = dtype_size(dtype_part(raw->request->options.dtype));
     uint64_t b_bytes = raw->received_bytes - raw->a_bytes;
     if (raw->a_bytes > 0)
-        swap_elements(data, raw->a_bytes, raw->element_size);
+        swap_numbers(data, raw->a_bytes, number_size);
     if (b_bytes > 0)
-        swap_elements(data + raw->b_offset, b_bytes, raw->element_size);
+        swap_numbers(data + raw->b_offset, b_bytes, number_size);
 }
 
 static enum error raw_settle(struct raw *raw, struct problem *problem)
@@ -297,18 +309,15 @@ static enum error raw_finish(struct decoder *decoder, struct problem *problem)
     struct request *request = raw->request;
     const struct options *options = &request->options;
     enum error err = raw_settle(raw, problem);
+    if (err == ERR_OK)
+        err = request_pairs(request, 1, problem);
     if (err != ERR_OK)
         return err;
-    struct tensor_pair *pair = calloc(1, sizeof *pair);
-    if (pair == NULL)
-        return problem_set(problem, ERR_NOMEM, "no memory for the request");
     if (options->order == ORDER_BIG)
         raw_swap(raw);
-    pair->a = (struct tensor){.dtype = options->dtype, .shape = options->shape_a};
-    pair->b = (struct tensor){
+    request->pair->a = (struct tensor){.dtype = options->dtype, .shape = options->shape_a};
+    request->pair->b = (struct tensor){
         .dtype = options->dtype, .shape = options->shape_b, .offset = raw->b_offset};
-    request->pair = pair;
-    request->pair_count = 1;
     return ERR_OK;
 }
 

@@ -16,19 +16,31 @@ void request_init(struct request *request, const struct buffer_source *source)
 
 void request_fini(struct request *request)
 {
-    free(request->pair);
+    if (request->pair != &request->pair_one)
+        free(request->pair);
     request->pair = NULL;
     request->pair_count = 0;
     buffer_fini(&request->buffer);
+}
+
+enum error request_pairs(struct request *request, size_t count, struct problem *problem)
+{
+    assert(request->pair == NULL);
+    struct tensor_pair *pair = &request->pair_one;
+    if (count > 1)
+        pair = calloc(count, sizeof *pair);
+    if (pair == NULL)
+        return problem_set(problem, ERR_NOMEM, "no memory for %zu pairs", count);
+    request->pair = pair;
+    request->pair_count = count;
+    return ERR_OK;
 }
 
 static enum error too_many_results(uint64_t max_results, struct problem *problem)
 {
     problem_set(problem, ERR_TOO_LARGE, "the request asks for more than %llu results",
                 (unsigned long long)max_results);
-    problem->limit = max_results;
-    problem->setting = "max_results";
-    return problem->error;
+    return problem_limit(problem, max_results, "max_results");
 }
 
 /* The results of one pair. A dimension of 0 makes none, yet the others still nest in the answer
@@ -52,7 +64,10 @@ static enum error pair_results(const struct shape *result, uint64_t max_results,
 static enum error pair_check(struct request *request, struct tensor_pair *pair,
                              uint64_t max_results, struct problem *problem)
 {
-    assert(pair->a.dtype == pair->b.dtype && pair->a.dtype != DTYPE_UNKNOWN);
+    assert(pair->a.dtype != DTYPE_UNKNOWN && pair->b.dtype != DTYPE_UNKNOWN);
+    if (pair->a.dtype != pair->b.dtype)
+        return problem_set(problem, ERR_VALUE, "a is %s and b is %s: both must be of one type",
+                           dtype_name(pair->a.dtype), dtype_name(pair->b.dtype));
     struct shape result;
     enum error err = shape_dot(&pair->a.shape, &pair->b.shape, &result, problem);
     if (err != ERR_OK)
@@ -75,19 +90,46 @@ static enum error pair_check(struct request *request, struct tensor_pair *pair,
     return ERR_OK;
 }
 
+static enum dtype default_result(enum dtype dtype)
+{
+    if (dtype_is_integer(dtype))
+        return DTYPE_INT64;
+    return dtype_is_complex(dtype) ? DTYPE_COMPLEX128 : DTYPE_FLOAT64;
+}
+
+/* Exact integers may be wanted as such, or rounded to a float type; nothing else changes kind. */
+static bool result_is_possible(enum dtype dtype, enum dtype result)
+{
+    if (dtype_is_complex(dtype))
+        return dtype_is_complex(result);
+    return dtype_is_float(result) || (dtype_is_integer(dtype) && result == DTYPE_INT64);
+}
+
+static enum error check_dtypes(struct options *options, struct problem *problem)
+{
+    options_settle_dtype(options);
+    if (options->result_dtype == DTYPE_UNKNOWN)
+        options->result_dtype = default_result(options->dtype);
+    if (result_is_possible(options->dtype, options->result_dtype))
+        return ERR_OK;
+    const char *known = dtype_is_complex(options->dtype) ? "complex64 and complex128"
+                                                         : "float16, bfloat16, float32 and float64";
+    problem_set(problem, ERR_VALUE, "results of %s are not given as %s, but as %s%s",
+                dtype_name(options->dtype), dtype_name(options->result_dtype), known,
+                dtype_is_integer(options->dtype) ? ", or exactly as int64" : "");
+    return pointer_set(problem, "/result_dtype");
+}
+
 enum error request_check(struct request *request, uint64_t max_results, struct problem *problem)
 {
-    struct options *options = &request->options;
-    if (options->dtype == DTYPE_UNKNOWN)
-        options->dtype = DTYPE_FLOAT64;
-    if (options->result_dtype == DTYPE_UNKNOWN)
-        options->result_dtype = DTYPE_FLOAT64;
-
+    enum error err = check_dtypes(&request->options, problem);
+    if (err != ERR_OK)
+        return err;
     assert(request->is_pairs || request->pair_count == 1);
     request->result_count = 0;
     request->term_count = 0;
     for (size_t i = 0; i < request->pair_count; i++) {
-        enum error err = pair_check(request, &request->pair[i], max_results, problem);
+        err = pair_check(request, &request->pair[i], max_results, problem);
         if (err != ERR_OK)
             return request->is_pairs ? pointer_set(problem, "/pairs/%zu", i) : err;
     }

@@ -14,8 +14,6 @@
 #include "proto/buffer.h"
 #include "proto/tensor.h"
 
-enum accuracy { ACCURACY_DEFAULT, ACCURACY_FAST, ACCURACY_EXACT };
-
 const char *accuracy_name(enum accuracy accuracy);
 
 /* One bit an option, in `given`: so that a repeated or contradicting one is found. */
@@ -35,39 +33,62 @@ enum option {
 
 struct options {
     unsigned given;              /* enum option bits */
-    enum dtype dtype;            /* DTYPE_UNKNOWN until said; request_check() makes it float64 */
+    enum dtype dtype;            /* DTYPE_UNKNOWN until said, or settled */
     enum byte_order order;       /* of a raw body; ORDER_LITTLE unless dtype said '>' */
     enum accuracy accuracy;      /* ACCURACY_DEFAULT until the server decides */
     char kernel[LIMIT_NAME_BYTES];
-    enum dtype result_dtype;     /* DTYPE_UNKNOWN until said; request_check() makes it float64 */
+    enum dtype result_dtype;     /* DTYPE_UNKNOWN until said; request_check() makes it the widest
+                                    of dtype's kind: float64, complex128 or int64 */
     enum placement placement;
     int device_index;            /* of "cuda:1"; -1 when any will do */
     uint64_t timeout_ms;         /* 0: none given */
     char id[LIMIT_ID_BYTES + 1];
     bool diagnostics;
-    bool conjugate;              /* without effect on real types */
+    bool conjugate;              /* a's elements; without effect on real types */
     struct shape shape_a, shape_b; /* of a raw body, when given */
 };
-
 
 struct request {
     struct options options;
     bool is_pairs;               /* the "pairs" form: results are a list, one a pair */
-    struct tensor_pair *pair;    /* [pair_count], owned; exactly one unless is_pairs */
+    struct tensor_pair *pair;    /* [pair_count], request_pairs()'s; exactly one unless is_pairs */
     size_t pair_count;
     uint64_t result_count;       /* set by request_check() */
     uint64_t term_count;         /* products over all results, set by request_check() */
     struct buffer buffer;        /* all operands lie here */
+    struct tensor_pair pair_one; /* pair of the common case: no allocation */
 };
 
 void request_init(struct request *request, const struct buffer_source *source);
 void request_fini(struct request *request);
 
-/* Sets one option from text, as a query parameter or X-header gives it ("dtype", "float32").
+/* Makes room for count pairs, zeroed, once. They end with the request, which may not move. */
+enum error request_pairs(struct request *request, size_t count, struct problem *problem);
+
+/* As what a JSON body writes an option's value. A shape it does not: its arrays nest as they are. */
+enum option_kind { OPTION_TEXT, OPTION_INTEGER, OPTION_BOOLEAN, OPTION_SHAPE };
+
+/* One option, whatever place it is given in. A new one is a field of struct options, a bit and a
+ * row in options.c. */
+struct option_row {
+    const char *name;
+    enum option bit;
+    enum option_kind kind;
+    enum error (*set)(struct options *options, const char *value);
+    const char *words; /* what the value must be */
+};
+
+size_t options_rows(const struct option_row **ret);      /* all of them */
+const struct option_row *options_find(const char *name); /* NULL: there is none */
+
+/* Sets one option from text, as a query parameter gives it ("dtype", "float32").
  * ERR_OPTION: unknown name, or given before with another value, or given twice in one place
  * (seen holds the bits of this place and is updated). ERR_DTYPE, ERR_VALUE: the value is wrong. */
 enum error options_set(struct options *options, unsigned *seen, const char *name, const char *value,
                        struct problem *problem);
+
+/* Once every place has been read, an element type that none of them gave is float64. */
+void options_settle_dtype(struct options *options);
 
 /* Reads a percent-encoded query string into options; a=, b= are left to `operand`, which gets the
  * decoded text of each (NULL: they are unknown parameters). query may be NULL. */
@@ -76,8 +97,9 @@ typedef enum error (*query_operand)(void *context, const char *name, const char 
 enum error options_from_query(struct options *options, const char *query, query_operand operand,
                               void *context, struct problem *problem);
 
-/* Settles defaults, matches shapes, numbers the results. Nothing is computable before it. Bounds:
- * result_count <= max_results (ERR_TOO_LARGE). */
+/* Settles defaults, matches types and shapes, numbers the results. Nothing is computable before it.
+ * Bounds: result_count <= max_results (ERR_TOO_LARGE). ERR_VALUE: a and b are of different
+ * types, or their results cannot be given as result_dtype. */
 enum error request_check(struct request *request, uint64_t max_results, struct problem *problem);
 
 #endif

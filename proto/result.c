@@ -5,138 +5,66 @@
 #include "proto/result.h"
 
 #include <assert.h>
-#include <float.h>
+#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
-#include "proto/shortest.h"
+#include "proto/pointer.h"
+#include "proto/scalar.h"
 
 #define TEXT(text, literal) text_append((text), (literal), sizeof(literal) - 1)
 
 static const char *const flag_names[FLAG_COUNT] = {"inexact", "invalid", "nan_input", "overflow",
                                                    "underflow"};
 
-/* a + b, both 0 or more, rounded up: an error bound may grow but never shrink. */
-static double add_up(double a, double b)
+/* The type of each number: a complex result is two. */
+static enum dtype number_dtype(const struct request *request)
 {
-    if (a == 0 || b == 0)
-        return a + b;
-    return nextafter(a + b, INFINITY);
+    assert(request->options.result_dtype != DTYPE_UNKNOWN);
+    return dtype_part(request->options.result_dtype);
 }
 
-static void value_round_float32(struct dot_value *value)
+static uint64_t number_count(const struct request *request)
 {
-    double sum = value->sum, rounded = (double)(float)sum;
-    value->sum = rounded;
-    if (!isfinite(sum))
-        return;
-    if (!isfinite(rounded)) {
-        value->flags |= FLAG_OVERFLOW | FLAG_INEXACT;
-        value->error_bound = INFINITY;
-        return;
-    }
-    /* Exact: rounded is 0, or within a factor of 2 of sum (Sterbenz). */
-    double moved = fabs(sum - rounded);
-    if (moved > 0)
-        value->flags |= FLAG_INEXACT;
-    value->error_bound = add_up(value->error_bound, moved);
-    if ((value->flags & FLAG_INEXACT) && sum != 0 && fabs(rounded) < (double)FLT_MIN)
-        value->flags |= FLAG_UNDERFLOW;
+    return request->result_count * (dtype_is_complex(request->options.result_dtype) ? 2 : 1);
 }
 
 void result_round(struct result *result)
 {
     const struct request *request = result->request;
-    assert(request->options.result_dtype != DTYPE_UNKNOWN);
-    if (request->options.result_dtype == DTYPE_FLOAT32)
-        for (uint64_t i = 0; i < request->result_count; i++)
-            value_round_float32(&result->value[i]);
+    enum dtype dtype = number_dtype(request);
+    bool is_rounded =
+        result->accuracy == ACCURACY_EXACT || dtype_is_integer(request->options.dtype);
+    uint64_t count = is_rounded ? 0 : number_count(request);
+    for (uint64_t i = 0; i < count; i++)
+        scalar_round(&result->value[i], dtype);
 }
 
 int64_t timing_total_ns(const struct timing *timing)
 {
-    return timing->receive_ns + timing->decode_ns + timing->queue_ns + timing->copy_in_ns +
-           timing->compute_ns + timing->copy_out_ns;
+#define X(stage) +timing->stage##_ns
+    return TIMING_MAP(X);
+#undef X
 }
 
-/* The bits of a result, NaN always in its one canonical form. */
-static uint64_t value_bits(const struct dot_value *value, enum dtype dtype)
-{
-    if (dtype == DTYPE_FLOAT32) {
-        float narrow = (float)value->sum;
-        uint32_t bits;
-        memcpy(&bits, &narrow, sizeof bits);
-        return isnan(value->sum) ? UINT32_C(0x7fc00000) : bits;
-    }
-    uint64_t bits;
-    memcpy(&bits, &value->sum, sizeof bits);
-    return isnan(value->sum) ? UINT64_C(0x7ff8000000000000) : bits;
-}
-
-static void write_float64(struct text *text, double value)
-{
-    if (!isfinite(value)) {
-        TEXT(text, "null");
-        return;
-    }
-    char *room = text_room(text, SHORTEST_BYTES);
-    if (room != NULL)
-        text_advance(text, shortest_float64(value, room));
-}
-
-/* Each writes one entry of a field that nests as the results do. */
+/* Each writes one number of a field that nests as the results do. */
 typedef void (*write_value)(struct text *text, const struct dot_value *value, enum dtype dtype);
-
-static void write_result(struct text *text, const struct dot_value *value, enum dtype dtype)
-{
-    if (dtype == DTYPE_FLOAT64 || !isfinite(value->sum)) {
-        write_float64(text, value->sum);
-        return;
-    }
-    assert(dtype == DTYPE_FLOAT32);
-    char *room = text_room(text, SHORTEST_BYTES);
-    if (room != NULL)
-        text_advance(text, shortest_float32((float)value->sum, room));
-}
-
-static void write_result_text(struct text *text, const struct dot_value *value, enum dtype dtype)
-{
-    (void)dtype;
-    if (isnan(value->sum))
-        TEXT(text, "\"NaN\"");
-    else if (isfinite(value->sum))
-        TEXT(text, "null");
-    else
-        text_string(text, value->sum > 0 ? "\"Infinity\"" : "\"-Infinity\"");
-}
-
-static void write_bits(struct text *text, const struct dot_value *value, enum dtype dtype)
-{
-    uint64_t bits = value_bits(value, dtype);
-    char hex[3 + 16 + 1] = "\"0x";
-    size_t digits = 2 * dtype_size(dtype);
-    for (size_t i = digits; i > 0; i--, bits >>= 4)
-        hex[2 + i] = "0123456789abcdef"[bits & 15];
-    hex[3 + digits] = '"';
-    text_append(text, hex, 4 + digits);
-}
 
 static void write_error_bound(struct text *text, const struct dot_value *value, enum dtype dtype)
 {
     (void)dtype;
-    write_float64(text, value->error_bound);
+    scalar_write_float64(text, value->error_bound);
 }
 
 static void write_sum_abs(struct text *text, const struct dot_value *value, enum dtype dtype)
 {
     (void)dtype;
-    write_float64(text, value->sum_abs);
+    scalar_write_float64(text, value->sum_abs);
 }
 
 static void write_condition(struct text *text, const struct dot_value *value, enum dtype dtype)
 {
     (void)dtype;
-    write_float64(text, value->sum_abs / fabs(value->sum));
+    scalar_write_float64(text, value->sum_abs / fabs(value->sum));
 }
 
 /* How results nest: as the one pair's do, or as a list of one for each pair. */
@@ -147,11 +75,27 @@ static struct shape result_shape(const struct request *request)
     return request->pair[0].result;
 }
 
+/* One number, or the two of a complex result as [re, im]. */
+static void write_entry(const struct result *result, uint64_t *index, write_value write,
+                        struct text *text)
+{
+    enum dtype dtype = number_dtype(result->request);
+    bool is_complex = dtype_is_complex(result->request->options.result_dtype);
+    if (is_complex) {
+        TEXT(text, "[");
+        write(text, &result->value[(*index)++], dtype);
+        TEXT(text, ", ");
+    }
+    write(text, &result->value[(*index)++], dtype);
+    if (is_complex)
+        TEXT(text, "]");
+}
+
 static void write_axis(const struct result *result, const struct shape *shape, int axis,
                        uint64_t *index, write_value write, struct text *text)
 {
     if (axis == shape->rank) {
-        write(text, &result->value[(*index)++], result->request->options.result_dtype);
+        write_entry(result, index, write, text);
         return;
     }
     TEXT(text, "[");
@@ -168,7 +112,7 @@ static void write_nested(const struct result *result, const struct shape *shape,
 {
     uint64_t index = 0;
     write_axis(result, shape, 0, &index, write, text);
-    assert(index == result->request->result_count || text->failed);
+    assert(index == number_count(result->request) || text->failed);
 }
 
 static uint64_t last_dim(const struct tensor *tensor)
@@ -204,7 +148,7 @@ static void write_shape(const struct shape *shape, const char *separator, struct
 static unsigned flags_union(const struct result *result)
 {
     unsigned flags = 0;
-    for (uint64_t i = 0; i < result->request->result_count; i++)
+    for (uint64_t i = 0; i < number_count(result->request); i++)
         flags |= result->value[i].flags;
     return flags;
 }
@@ -226,12 +170,13 @@ static void write_flags(const struct result *result, const char *quote, const ch
     }
 }
 
-static bool is_all_finite(const struct result *result)
+static bool has_text(const struct result *result)
 {
-    for (uint64_t i = 0; i < result->request->result_count; i++)
-        if (!isfinite(result->value[i].sum))
-            return false;
-    return true;
+    const struct request *request = result->request;
+    for (uint64_t i = 0; i < number_count(request); i++)
+        if (scalar_has_text(&result->value[i], number_dtype(request)))
+            return true;
+    return false;
 }
 
 /* The fields that tell of the numbers. */
@@ -241,13 +186,13 @@ static void write_numbers(const struct result *result, struct text *text)
     const struct options *options = &request->options;
     struct shape shape = result_shape(request);
     TEXT(text, "{\"result\": ");
-    write_nested(result, &shape, write_result, text);
-    if (!is_all_finite(result)) {
+    write_nested(result, &shape, scalar_write, text);
+    if (has_text(result)) {
         TEXT(text, ", \"result_text\": ");
-        write_nested(result, &shape, write_result_text, text);
+        write_nested(result, &shape, scalar_write_text, text);
     }
     TEXT(text, ", \"bits\": ");
-    write_nested(result, &shape, write_bits, text);
+    write_nested(result, &shape, scalar_write_bits, text);
     TEXT(text, ", \"shape\": [");
     write_shape(&shape, ", ", text);
     TEXT(text, "], \"n\": ");
@@ -273,19 +218,14 @@ static void write_numbers(const struct result *result, struct text *text)
 
 static void write_timing(const struct timing *timing, struct text *text)
 {
-    TEXT(text, ", \"timing_us\": {\"receive\": ");
-    text_us(text, timing->receive_ns);
-    TEXT(text, ", \"decode\": ");
-    text_us(text, timing->decode_ns);
-    TEXT(text, ", \"queue\": ");
-    text_us(text, timing->queue_ns);
-    TEXT(text, ", \"copy_in\": ");
-    text_us(text, timing->copy_in_ns);
-    TEXT(text, ", \"compute\": ");
-    text_us(text, timing->compute_ns);
-    TEXT(text, ", \"copy_out\": ");
-    text_us(text, timing->copy_out_ns);
-    TEXT(text, ", \"total\": ");
+    TEXT(text, ", \"timing_us\": {");
+#define X(stage)                       \
+    TEXT(text, "\"" #stage "\": ");    \
+    text_us(text, timing->stage##_ns); \
+    TEXT(text, ", ");
+    TIMING_MAP(X)
+#undef X
+    TEXT(text, "\"total\": ");
     text_us(text, timing_total_ns(timing));
     TEXT(text, "}");
 }
@@ -310,20 +250,41 @@ void result_encode_json(const struct result *result, struct text *text)
     TEXT(text, "}");
 }
 
-void result_encode_raw(const struct result *result, struct text *text)
+/* Every number must fit its bits. */
+static enum error check_raw(const struct result *result, struct problem *problem)
 {
-    enum dtype dtype = result->request->options.result_dtype;
-    size_t element_size = dtype_size(dtype);
-    uint64_t count = result->request->result_count;
-    char *room = text_room(text, count * element_size);
+    const struct request *request = result->request;
+    for (uint64_t i = 0; i < number_count(request); i++) {
+        if (scalar_fits(&result->value[i], number_dtype(request)))
+            continue;
+        problem_set(problem, ERR_VALUE,
+                    "result %" PRIu64 " is an integer of more than 64 bits, which raw int64 does "
+                    "not hold; ask for application/json, or for a float result_dtype",
+                    i);
+        return pointer_set(problem, "/result_dtype");
+    }
+    return ERR_OK;
+}
+
+enum error result_encode_raw(const struct result *result, struct text *text,
+                             struct problem *problem)
+{
+    enum error err = check_raw(result, problem);
+    if (err != ERR_OK)
+        return err;
+    enum dtype dtype = number_dtype(result->request);
+    size_t size = dtype_size(dtype);
+    uint64_t count = number_count(result->request);
+    char *room = text_room(text, count * size);
     if (room == NULL)
-        return;
+        return ERR_OK;
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t bits = value_bits(&result->value[i], dtype);
-        for (size_t byte = 0; byte < element_size; byte++)
+        uint64_t bits = scalar_bits(&result->value[i], dtype);
+        for (size_t byte = 0; byte < size; byte++)
             *room++ = (char)(bits >> 8 * byte);
     }
-    text_advance(text, count * element_size);
+    text_advance(text, count * size);
+    return ERR_OK;
 }
 
 void result_header_shape(const struct result *result, struct text *text)
@@ -340,11 +301,11 @@ void result_header_flags(const struct result *result, struct text *text)
 void result_header_error_bound(const struct result *result, struct text *text)
 {
     double largest = 0;
-    for (uint64_t i = 0; i < result->request->result_count; i++)
+    for (uint64_t i = 0; i < number_count(result->request); i++)
         if (!(result->value[i].error_bound <= largest)) /* a NaN promises as little as infinity */
             largest = isnan(result->value[i].error_bound) ? INFINITY : result->value[i].error_bound;
     if (isfinite(largest))
-        write_float64(text, largest);
+        scalar_write_float64(text, largest);
     else
         TEXT(text, "Infinity");
 }
@@ -352,19 +313,14 @@ void result_header_error_bound(const struct result *result, struct text *text)
 void result_header_server_timing(const struct result *result, struct text *text)
 {
     const struct timing *timing = &result->timing;
-    const struct {
-        const char *name;
-        int64_t ns;
-    } stages[] = {
-        {"receive;dur=", timing->receive_ns},      {", decode;dur=", timing->decode_ns},
-        {", queue;dur=", timing->queue_ns},        {", copy_in;dur=", timing->copy_in_ns},
-        {", compute;dur=", timing->compute_ns},    {", copy_out;dur=", timing->copy_out_ns},
-        {", total;dur=", timing_total_ns(timing)},
-    };
-    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
-        text_string(text, stages[i].name);
-        text_ms(text, stages[i].ns);
-    }
+#define X(stage)                       \
+    TEXT(text, #stage ";dur=");        \
+    text_ms(text, timing->stage##_ns); \
+    TEXT(text, ", ");
+    TIMING_MAP(X)
+#undef X
+    TEXT(text, "total;dur=");
+    text_ms(text, timing_total_ns(timing));
 }
 
 void problem_encode_json(const struct problem *problem, const char *id, struct text *text)

@@ -11,9 +11,9 @@
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
+#include "proto/narrow.h"
 #include "proto/pow10.h"
 
 typedef unsigned __int128 uint128; /* a word of the compiler, without a standard name */
@@ -206,4 +206,21 @@ size_t shortest_float32(float value, char *ret)
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return binary_write(binary_of(bits & 0x7fffffff, 23, -149), bits >> 31, ret);
+}
+
+static size_t shortest_narrow(uint16_t bits, struct narrow type, char *ret)
+{
+    assert(isfinite(narrow_value(bits, type)));
+    struct binary v = binary_of(bits & 0x7fff, type.digits, 1 - type.bias - type.digits);
+    return binary_write(v, bits >> 15, ret);
+}
+
+size_t shortest_float16(uint16_t bits, char *ret)
+{
+    return shortest_narrow(bits, narrow_float16(), ret);
+}
+
+size_t shortest_bfloat16(uint16_t bits, char *ret)
+{
+    return shortest_narrow(bits, narrow_bfloat16(), ret);
 }

@@ -8,10 +8,13 @@
 #define PROTO_SHORTEST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { SHORTEST_BYTES = 32 }; /* room that a call may need; no NUL is written */
 
 size_t shortest_float64(double value, char *ret); /* returns the bytes written */
 size_t shortest_float32(float value, char *ret);
+size_t shortest_float16(uint16_t bits, char *ret); /* of the type's own bits, as in narrow.h */
+size_t shortest_bfloat16(uint16_t bits, char *ret);
 
 #endif

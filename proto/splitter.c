@@ -127,8 +127,7 @@ static bool in_object(const struct splitter *splitter)
 static enum error too_many(struct problem *problem, const char *what, uint64_t limit)
 {
     problem_set(problem, ERR_TOO_LARGE, "the body holds more than %" PRIu64 " %s", limit, what);
-    problem->limit = limit;
-    return problem->error;
+    return problem_limit(problem, limit, NULL);
 }
 
 /* What the parser will allocate grows with the values, not with the bytes. */
@@ -319,13 +318,14 @@ static enum error array_end(struct splitter *splitter, struct problem *problem)
     if (err != ERR_OK)
         return fail_at(problem, splitter->array_start);
     struct operand *operand = &splitter->operand[splitter->operand_count++];
-    *operand = (struct operand){.tensor = numbers_tensor(splitter->numbers),
-                                .skeleton_end = splitter->skeleton.size,
-                                .body_end = splitter->body_bytes};
-    if (splitter->dtype == DTYPE_UNKNOWN)
+    *operand =
+        (struct operand){.skeleton_end = splitter->skeleton.size, .body_end = splitter->body_bytes};
+    if (splitter->dtype == DTYPE_UNKNOWN) {
         operand->numbers = splitter->numbers;
-    else
+    } else {
+        operand->tensor = numbers_tensor(splitter->numbers);
         numbers_destroy(splitter->numbers);
+    }
     splitter->numbers = NULL;
     splitter->expect = EXPECT_COMMA;
     return ERR_OK;
@@ -341,8 +341,6 @@ static enum error array_feed(struct splitter *splitter, const char *data, size_t
         array_pointer(splitter, pointer, sizeof pointer);
         if (problem->offset >= 0)
             problem->offset += (int64_t)splitter->array_start;
-        if (err == ERR_TOO_LARGE)
-            problem->setting = "memory_budget_bytes";
         return pointer_prefix(problem, pointer);
     }
     splitter->body_bytes += *ret_used;

@@ -22,7 +22,7 @@
 /* One array that was taken out. */
 struct operand {
     struct numbers *numbers; /* owned; NULL when it was read as its final dtype */
-    struct tensor tensor;    /* dtype FLOAT64 while numbers awaits numbers_convert() */
+    struct tensor tensor;    /* not set while numbers awaits numbers_convert() */
     size_t skeleton_end;     /* the skeleton goes on here after the "[K]", */
     uint64_t body_end;       /* and the body here after the array */
 };

@@ -37,18 +37,54 @@ const char *dtype_list(void)
     return list + 2; /* past the first separator */
 }
 
+bool dtype_is_complex(enum dtype dtype)
+{
+    return dtype == DTYPE_COMPLEX64 || dtype == DTYPE_COMPLEX128;
+}
+
+bool dtype_is_integer(enum dtype dtype)
+{
+    return dtype == DTYPE_INT8 || dtype == DTYPE_UINT8 || dtype == DTYPE_INT32 ||
+           dtype == DTYPE_INT64;
+}
+
+bool dtype_is_float(enum dtype dtype)
+{
+    assert(dtype < DTYPE_COUNT);
+    return !dtype_is_integer(dtype) && !dtype_is_complex(dtype);
+}
+
+enum dtype dtype_part(enum dtype dtype)
+{
+    if (dtype == DTYPE_COMPLEX64)
+        return DTYPE_FLOAT32;
+    return dtype == DTYPE_COMPLEX128 ? DTYPE_FLOAT64 : dtype;
+}
+
+/* An empty column is no name. */
+static bool is_same(const char *name, const char *column)
+{
+    return *column != '\0' && strcmp(name, column) == 0;
+}
+
 static bool row_is_named(const struct row *row, const char *name)
 {
-    return strcmp(name, row->name) == 0 || strcmp(name, row->alias) == 0 ||
-           strcmp(name, row->numpy) == 0 || strcmp(name, row->oip) == 0;
+    return is_same(name, row->name) || is_same(name, row->alias) || is_same(name, row->numpy) ||
+           is_same(name, row->oip);
+}
+
+/* A NumPy code with its byte order; a single byte has none and says so by '|'. */
+static bool row_has_code(const struct row *row, const char *name)
+{
+    return (*name != '|' || row->size == 1) && is_same(name + 1, row->numpy);
 }
 
 enum error dtype_parse(const char *name, enum dtype *ret, enum byte_order *ret_order)
 {
-    bool has_order = *name == '<' || *name == '>'; /* then only a NumPy code may follow */
+    bool has_order = *name == '<' || *name == '>' || *name == '|'; /* then a NumPy code follows */
     for (enum dtype dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         const struct row *row = &rows[dtype];
-        if (has_order ? strcmp(name + 1, row->numpy) == 0 : row_is_named(row, name)) {
+        if (has_order ? row_has_code(row, name) : row_is_named(row, name)) {
             *ret = dtype;
             *ret_order = *name == '>' ? ORDER_BIG : ORDER_LITTLE;
             return ERR_OK;

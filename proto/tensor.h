@@ -16,10 +16,20 @@
 extern "C" {
 #endif
 
-/*    code           bytes  name       short  NumPy   Open Inference */
+/* The commonest first; lists of names follow this order. A name that is one type's short form and
+ * another's NumPy code ("i8") is the short form; only a byte order makes it the code ("<i8"). */
+/*    code           bytes  name       short  NumPy   Open Inference; "": has none */
 #define DTYPE_MAP(X)                                                                               \
     X(DTYPE_FLOAT32, 4, "float32", "f32", "f4", "FP32")                                            \
-    X(DTYPE_FLOAT64, 8, "float64", "f64", "f8", "FP64")
+    X(DTYPE_FLOAT64, 8, "float64", "f64", "f8", "FP64")                                            \
+    X(DTYPE_FLOAT16, 2, "float16", "f16", "f2", "FP16")                                            \
+    X(DTYPE_BFLOAT16, 2, "bfloat16", "bf16", "", "BF16")                                           \
+    X(DTYPE_INT8, 1, "int8", "i8", "i1", "INT8")                                                   \
+    X(DTYPE_UINT8, 1, "uint8", "u8", "u1", "UINT8")                                                \
+    X(DTYPE_INT32, 4, "int32", "i32", "i4", "INT32")                                               \
+    X(DTYPE_INT64, 8, "int64", "i64", "i8", "INT64")                                               \
+    X(DTYPE_COMPLEX64, 8, "complex64", "c64", "c8", "")                                            \
+    X(DTYPE_COMPLEX128, 16, "complex128", "c128", "c16", "")
 
 enum dtype {
 #define X(code, size, name, alias, numpy, oip) code,
@@ -31,11 +41,15 @@ enum dtype {
 
 enum byte_order { ORDER_LITTLE, ORDER_BIG };
 
-size_t dtype_size(enum dtype dtype);       /* bytes an element */
+size_t dtype_size(enum dtype dtype);       /* bytes an element; a complex one has two parts */
+bool dtype_is_integer(enum dtype dtype);   /* each type is one of integer, float, complex */
+bool dtype_is_float(enum dtype dtype);     /* real */
+bool dtype_is_complex(enum dtype dtype);
+enum dtype dtype_part(enum dtype dtype);   /* of a complex type's parts; a real type itself */
 const char *dtype_name(enum dtype dtype);  /* the long name */
 const char *dtype_list(void);              /* "float32, float64": for details of problems */
 
-/* Reads any alias ("float32", "f32", "<f4", "FP32", ">f4"). ERR_DTYPE when it is none. */
+/* Reads any alias ("float32", "f32", "<f4", "FP32", ">f4", "|u1"). ERR_DTYPE when it is none. */
 enum error dtype_parse(const char *name, enum dtype *ret, enum byte_order *ret_order);
 
 struct shape {
@@ -71,6 +85,9 @@ struct tensor_pair {
     struct tensor a, b;
     struct shape result; /* what shape_dot() said; set by request_check() */
 };
+
+/* exact: the exact sum, rounded once. fast: floating-point sums with a proved bound. */
+enum accuracy { ACCURACY_DEFAULT, ACCURACY_FAST, ACCURACY_EXACT };
 
 /* Where a request wants to be computed: "auto", "cpu", "cuda" or "cuda:1". */
 enum placement { PLACE_AUTO, PLACE_CPU, PLACE_CUDA };

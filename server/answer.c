@@ -167,7 +167,7 @@ void answer_send_late(struct connection *connection, enum phase phase, uint64_t 
     struct problem problem;
     (void)problem_set(&problem, ERR_RECEIVE, "the request's %s was not complete in time",
                       phase == PHASE_HEAD ? "head" : "body");
-    problem.limit = limit_ms;
-    problem.setting = phase == PHASE_HEAD ? "head_timeout_ms" : "body_timeout_ms";
+    (void)problem_limit(&problem, limit_ms,
+                        phase == PHASE_HEAD ? "head_timeout_ms" : "body_timeout_ms");
     send_past_library(connection, &problem, NULL, NULL);
 }

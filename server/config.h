@@ -48,7 +48,7 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     N(cuda_min_bytes, 1ull << 20, 0, 1ull << 44,                                                   \
       "device auto sends jobs of at least so many operand bytes to CUDA, smaller ones to the CPU") \
     SECTION("answers")                                                                             \
-    E(accuracy, "fast", "fast", "what a request that does not say gets")                           \
+    E(accuracy, "exact", "exact|fast", "what a request that does not say gets")                    \
     SECTION("log")                                                                                 \
     E(log_level, "info", "debug|info|warning|error", "least severe line that is written")          \
     E(log_format, "auto", "auto|text|json", "auto: text on a terminal, JSON lines elsewhere")      \

@@ -42,9 +42,7 @@ static enum error refuse_large(const struct exchange *exchange, struct problem *
     uint64_t limit = config_of(exchange)->max_body_bytes;
     (void)problem_set(problem, ERR_TOO_LARGE, "the body is larger than %llu bytes",
                       (unsigned long long)limit);
-    problem->limit = limit;
-    problem->setting = "max_body_bytes";
-    return ERR_TOO_LARGE;
+    return problem_limit(problem, limit, "max_body_bytes");
 }
 
 static enum error check_coding(const struct exchange *exchange, struct problem *problem)
@@ -103,15 +101,22 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
 
 /* ---- after the body ------------------------------------------------------------------------ */
 
-/* What the request left to the server, and what is not offered. */
-static enum error settle_options(struct exchange *exchange, struct problem *problem)
+/* What the request left to the server. A kernel is named instead of an accuracy, and all of them
+ * are fast. */
+static void settle_accuracy(struct exchange *exchange)
 {
+    static const enum accuracy words[] = {ACCURACY_EXACT,
+                                          ACCURACY_FAST}; /* as SETTING_MAP has them */
     struct options *options = &exchange->dot.request.options;
-    if (options->accuracy == ACCURACY_EXACT)
-        return problem_set(problem, ERR_UNSUPPORTED,
-                           "accuracy exact is not offered; fast is, with an error_bound");
-    options->accuracy = ACCURACY_FAST;
-    return ERR_OK;
+    if (options->accuracy == ACCURACY_DEFAULT)
+        options->accuracy =
+            options->given & OPTION_KERNEL ? ACCURACY_FAST : words[config_of(exchange)->accuracy];
+}
+
+/* Integers are exact whatever was asked for: it costs nothing. */
+static bool is_exact(const struct options *options)
+{
+    return options->accuracy == ACCURACY_EXACT || dtype_is_integer(options->dtype);
 }
 
 static enum error check_kernel(struct exchange *exchange, int device, struct problem *problem)
@@ -120,10 +125,14 @@ static enum error check_kernel(struct exchange *exchange, int device, struct pro
     if (!(options->given & OPTION_KERNEL))
         return ERR_OK;
     struct device_info info = gpu_device_info(gpu_of(exchange), device);
-    if (strcmp(options->kernel, info.kernel) == 0)
-        return ERR_OK;
-    return problem_set(problem, ERR_KERNEL, "there is no kernel \"%s\" on %s; it computes with %s",
-                       options->kernel, info.id, info.kernel);
+    if (strcmp(options->kernel, info.kernel) != 0)
+        return problem_set(problem, ERR_KERNEL,
+                           "there is no kernel \"%s\" on %s; it computes with %s", options->kernel,
+                           info.id, info.kernel);
+    if (is_exact(options))
+        return problem_set(problem, ERR_KERNEL,
+                           "kernel %s is for fast sums of floating-point numbers", info.kernel);
+    return ERR_OK;
 }
 
 static int64_t deadline_of(const struct exchange *exchange)
@@ -154,6 +163,11 @@ static enum error make_job(struct exchange *exchange, struct problem *problem)
     enum error error = job_plan(&dot->job, dot->request.pair, dot->request.pair_count);
     if (error != ERR_OK)
         return problem_set(problem, error, "no memory for so many results");
+    const struct options *options = &dot->request.options;
+    dot->job.accuracy = is_exact(options) ? ACCURACY_EXACT : ACCURACY_FAST;
+    dot->job.result_dtype = options->result_dtype;
+    dot->job.conjugate = options->conjugate;
+    dot->job.wants_abs = options->diagnostics;
     dot->job.base = dot->request.buffer.block.data;
     dot->job.bytes = dot->request.buffer.used;
     dot->decoded_ns = clock_ns();
@@ -179,9 +193,8 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
     int device;
-    enum error error = settle_options(exchange, problem);
-    if (error == ERR_OK)
-        error = request_check(&dot->request, config_of(exchange)->max_results, problem);
+    settle_accuracy(exchange);
+    enum error error = request_check(&dot->request, config_of(exchange)->max_results, problem);
     if (error == ERR_OK)
         error = place(exchange, &device, problem);
     if (error == ERR_OK)
@@ -256,7 +269,8 @@ static enum error send_json(struct exchange *exchange, const struct result *resu
     return error;
 }
 
-static enum error send_raw(struct exchange *exchange, const struct result *result)
+static enum error send_raw(struct exchange *exchange, const struct result *result,
+                           struct problem *problem)
 {
     static const struct {
         const char *name;
@@ -268,6 +282,10 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
         {"Dotd-Error-Bound", result_header_error_bound},
     };
     enum { COMPUTED = sizeof computed / sizeof *computed };
+    text_clear(&exchange->out);
+    enum error error = result_encode_raw(result, &exchange->out, problem);
+    if (error != ERR_OK)
+        return error;
     struct text value[COMPUTED];
     struct answer answer = {.status = 200, .content_type = "application/octet-stream"};
     answer_header(&answer, "Dotd-Device", result->device);
@@ -278,9 +296,7 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
         if (value[i].size > 0) /* an empty list is told by the header's absence */
             answer_header(&answer, computed[i].name, value[i].data);
     }
-    text_clear(&exchange->out);
-    result_encode_raw(result, &exchange->out);
-    enum error error = answer_send(exchange, &answer);
+    error = answer_send(exchange, &answer);
     for (int i = 0; i < COMPUTED; i++)
         text_fini(&value[i]);
     return error;
@@ -311,7 +327,7 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
         .request = &dot->request,
         .value = dot->job.value,
         .accuracy = dot->request.options.accuracy,
-        .kernel = info.kernel,
+        .kernel = is_exact(&dot->request.options) ? "exact" : info.kernel,
         .device = info.id,
         .device_name = info.name,
         .batch_size = dot->job.batch_size,
@@ -319,7 +335,8 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
     result_round(&result);
     result.timing = timing_of(exchange);
-    enum error error = dot->wants_raw ? send_raw(exchange, &result) : send_json(exchange, &result);
+    enum error error =
+        dot->wants_raw ? send_raw(exchange, &result, problem) : send_json(exchange, &result);
     job_fini(&dot->job); /* the client may take its time, but not with these */
     return error;
 }

@@ -34,14 +34,14 @@ enum error page_readyz(struct exchange *exchange, struct problem *problem)
     return answer_send_json(exchange, 200, json_pack("{s:b}", "ready", 1));
 }
 
-static json_t *describe_device(const struct device_info *info)
+static json_t *describe_device(const struct device_info *info, const struct device_counts *counts)
 {
     json_t *device = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "id", info->id, "name", info->name,
         "kernel", info->kernel, "multiprocessors", (json_int_t)info->multiprocessors, "queued_jobs",
-        (json_int_t)info->queued_jobs, "queued_bytes", (json_int_t)info->queued_bytes, "jobs_total",
-        (json_int_t)info->jobs_total, "batches_total", (json_int_t)info->batches_total,
-        "rejected_total", (json_int_t)info->rejected_total);
+        (json_int_t)counts->queued_jobs, "queued_bytes", (json_int_t)counts->queued_bytes,
+        "jobs_total", (json_int_t)counts->jobs_total, "batches_total",
+        (json_int_t)counts->batches_total, "rejected_total", (json_int_t)counts->rejected_total);
     if (device != NULL && info->is_cuda) {
         (void)json_object_set_new(device, "memory_bytes",
                                   json_integer((json_int_t)info->memory_bytes));
@@ -57,7 +57,8 @@ static json_t *describe_devices(struct gpu *gpu)
     json_t *devices = json_array();
     for (int i = 0; i < gpu_device_count(gpu); i++) {
         struct device_info info = gpu_device_info(gpu, i);
-        (void)json_array_append_new(devices, describe_device(&info));
+        struct device_counts counts = gpu_device_counts(gpu, i);
+        (void)json_array_append_new(devices, describe_device(&info, &counts));
     }
     return devices;
 }

@@ -7,6 +7,7 @@
 #ifndef GPU_KERNELS_GRID_H
 #define GPU_KERNELS_GRID_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/tensor.h"
@@ -39,16 +40,31 @@ struct grid_task {
     uint64_t n;                        /* elements of a row, > 0 */
     uint64_t stride_a[2], stride_b[2]; /* elements; row r is (r / inner_rows, r % inner_rows) */
     uint32_t rows, inner_rows;         /* rows in all; of the inner loop */
-    uint32_t result;                   /* row 0's place, among the split sums if GRID_SPLIT_ROW */
+    uint32_t result;                   /* row 0's place among the results */
+    uint32_t total;                    /* row 0's place among the split sums, if GRID_SPLIT_ROW */
     uint32_t first_block;              /* set by who builds the table */
     uint32_t blocks;                   /* grid_plan(): that work on this task */
     uint32_t parts;                    /* grid_plan(): blocks a row, 1 unless GRID_SPLIT_ROW */
     uint32_t form;                     /* grid_plan(): enum grid_form */
-    uint32_t dtype;                    /* enum dtype */
+    uint32_t dtype;                    /* enum dtype, of the operands */
+    uint32_t result_dtype;             /* enum dtype; of exact tasks */
+    uint32_t conjugate;                /* a's elements, if complex: 1 */
+    uint32_t is_final;                 /* of exact split rows: these are the row's last products */
+    uint32_t reserved;                 /* to a multiple of 8 bytes */
 };
 
 /* Sets blocks, parts and form. capacity: blocks that the device holds at once. */
 void grid_plan(struct grid_task *task, uint32_t capacity);
+
+/* How an exact kernel fills a device. */
+struct exact_shape {
+    uint32_t threads;  /* of a block */
+    uint32_t capacity; /* blocks that the device holds at once */
+};
+
+/* The same for the exact kernel of the task's type. A row of several launches must be split: its
+ * blocks meet in memory that outlasts a launch. */
+void exact_plan(struct grid_task *task, const struct exact_shape *shape, bool must_split);
 
 /* Roundings between a product and a row's total at most, the product's own not counted. */
 uint64_t grid_depth(const struct grid_task *task);

@@ -251,6 +251,5 @@ cudaError_t grid_atomic_launch(const struct grid_launch *launch, uint32_t blocks
                                cudaStream_t stream)
 {
     void *arguments[] = {const_cast<struct grid_launch *>(launch)};
-    return cudaLaunchKernel((const void *)grid_atomic, dim3(blocks), dim3(GRID_THREADS), arguments,
-                            0, stream);
+    return cudaLaunchKernel(grid_atomic, dim3(blocks), dim3(GRID_THREADS), arguments, 0, stream);
 }

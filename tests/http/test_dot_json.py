@@ -306,14 +306,12 @@ def test_unknown_dtype_is_422_listing_those_known(daemon):
     assert "float32" in problem["detail"] and "float64" in problem["detail"]
 
 
-def test_exact_accuracy_is_refused_while_it_is_not_offered(daemon):
-    assert (
-        "fast"
-        in daemon.dot({"a": [1], "b": [2], "accuracy": "exact"}).problem(422, "unsupported")[
-            "detail"
-        ]
-    )
-    assert daemon.dot({"a": [1], "b": [2], "accuracy": "fast"}).ok()["accuracy"] == "fast"
+def test_accuracy_is_exact_unless_fast_is_asked_for(daemon):
+    request = {"a": [1e16, 1, -1e16], "b": [1, 1, 1]}
+    assert daemon.dot(request).ok()["result"] == 1.0
+    assert daemon.dot(request | {"accuracy": "exact"}).ok()["accuracy"] == "exact"
+    fast = daemon.dot(request | {"accuracy": "fast"}).ok()
+    assert fast["accuracy"] == "fast" and abs(fast["result"] - 1) <= fast["error_bound"]
 
 
 def test_unknown_kernel_is_422(daemon):

@@ -66,10 +66,17 @@ static void add_tensor(char *summary, const struct request *request, const struc
         shape_print(&tensor->shape, shape, sizeof shape));
     assert_int_equal(tensor->offset % LIMIT_OPERAND_ALIGN, 0);
     assert_int_equal(shape_count(&tensor->shape, &count), ERR_OK);
-    for (uint64_t i = 0; i < count; i++) {
+    enum dtype part = dtype_part(tensor->dtype);
+    for (uint64_t i = 0; i < count * (part == tensor->dtype ? 1 : 2); i++) {
         double value;
         float narrow;
-        if (tensor->dtype == DTYPE_FLOAT32) {
+        int64_t whole;
+        if (part == DTYPE_INT64) {
+            memcpy(&whole, data + i * sizeof whole, sizeof whole);
+            add(summary, " %lld", (long long)whole);
+            continue;
+        }
+        if (part == DTYPE_FLOAT32) {
             memcpy(&narrow, data + i * sizeof narrow, sizeof narrow);
             value = (double)narrow;
         } else {
@@ -197,6 +204,28 @@ static void dtype_rounds_once_wherever_it_stands(void **state)
           expected);
 }
 
+static void complex_elements_are_pairs_wherever_dtype_stands(void **state)
+{
+    (void)state;
+    const char *expected = "complex64(2,): 1 2 3 -4; complex64(1,2): 0 1 5 6; ";
+    check(NULL, "{\"dtype\":\"complex64\",\"a\":[[1,2],[3,-4]],\"b\":[[[0,1],[5,6]]]}", expected);
+    check(NULL, "{\"a\":[[1,2],[3,-4]],\"dtype\":\"c64\",\"b\":[[[0,1],[5,6]]]}", expected);
+    check(NULL, "{\"a\":[[1,2],[3,-4]],\"b\":[[[0,1],[5,6]]],\"dtype\":\"<c8\"}", expected);
+    check("dtype=c128", "{\"pairs\":[{\"a\":[[1,2]],\"b\":[[0,-1]]},{\"a\":[],\"b\":[]}]}",
+          "complex128(1,): 1 2; complex128(1,): 0 -1; complex128(0,):; complex128(0,):; ");
+    check(NULL, "{\"a\":[[1,2]],\"b\":[[1,2]]}", "float64(1,2): 1 2; float64(1,2): 1 2; ");
+}
+
+static void integers_beyond_float64_stay_exact_wherever_dtype_stands(void **state)
+{
+    (void)state;
+    const char *expected = "int64(2,): 9007199254740993 -9223372036854775807; int64(1,): 100; ";
+    check(NULL, "{\"dtype\":\"int64\",\"a\":[9007199254740993,-9223372036854775807],\"b\":[1e2]}",
+          expected);
+    check(NULL, "{\"a\":[9007199254740993,-9223372036854775807],\"b\":[1e2],\"dtype\":\"int64\"}",
+          expected);
+}
+
 static void options_of_the_body_are_set(void **state)
 {
     (void)state;
@@ -303,6 +332,12 @@ static const struct refusal {
      "id"},
     {NULL, "{\"pairs\":[{\"a\":{\"a\":[0]},\"b\":[1]}]}", "bad-value", "/pairs/0/a", -1, NULL},
     {NULL, "{\"a\":[1],\"b\":[1],\"dtype\":\"int4\"}", "unknown-dtype", "/dtype", -1, "float32"},
+    {NULL, "{\"a\":[1],\"b\":[0.5],\"dtype\":\"int8\"}", "bad-value", "/b/0", -1, "-128 to 127"},
+    {NULL, "{\"dtype\":\"int8\",\"a\":[1],\"b\":[0.5]}", "bad-value", "/b/0", 29, "-128 to 127"},
+    {NULL, "{\"a\":[[1,2]],\"b\":[1,2],\"dtype\":\"c64\"}", "bad-value", "/b/0", -1, "pair"},
+    {NULL, "{\"dtype\":\"c64\",\"a\":[[1,2]],\"b\":[1,2]}", "bad-value", "/b/0", 32, "pair"},
+    {"dtype=c64", "{\"pairs\":[{\"a\":[[1,2],[3]],\"b\":[[1,2]]}]}", "bad-value", "/pairs/0/a/1",
+     24, "array of 1"},
     {NULL, "{\"a\":[1],\"b\":[1],\"dtype\":4}", "bad-value", "/dtype", -1, "string"},
     {NULL, "{\"a\":[1],\"b\":[1],\"accuracy\":\"best\"}", "bad-value", "/accuracy", -1, "exact"},
     {NULL, "{\"a\":[1],\"b\":[1],\"accuracy\":[0]}", "bad-value", "/accuracy", -1, "an array"},
@@ -550,6 +585,8 @@ int main(void)
         cmocka_unit_test(decoding_does_not_depend_on_the_split),
         cmocka_unit_test(operands_are_read),
         cmocka_unit_test(dtype_rounds_once_wherever_it_stands),
+        cmocka_unit_test(complex_elements_are_pairs_wherever_dtype_stands),
+        cmocka_unit_test(integers_beyond_float64_stay_exact_wherever_dtype_stands),
         cmocka_unit_test(options_of_the_body_are_set),
         cmocka_unit_test(keys_inside_strings_and_objects_are_no_operands),
         cmocka_unit_test(bad_bodies_are_refused_and_the_place_is_named),

@@ -30,7 +30,7 @@ static uint64_t random_next(void)
 struct reading {
     struct buffer buffer;
     struct numbers *numbers;
-    size_t max_bytes;
+    enum dtype dtype;
     size_t used; /* bytes that were taken */
     bool is_done;
     enum error error;
@@ -40,6 +40,7 @@ struct reading {
 static void reading_begin(struct reading *reading, enum dtype dtype, size_t max_bytes)
 {
     memset(reading, 0, sizeof *reading);
+    reading->dtype = dtype;
     buffer_init(&reading->buffer, &buffer_heap);
     problem_clear(&reading->problem);
     reading->error = numbers_create(&reading->numbers, &reading->buffer, dtype, max_bytes);
@@ -74,8 +75,9 @@ static void reading_feed(struct reading *reading, const char *text, size_t size)
     reading->is_done = is_done;
 }
 
-/* Everything that a reading says, as text that two readings can be compared by. */
-static void reading_summarize(const struct reading *reading, char summary[static SUMMARY_BYTES])
+/* Everything that a reading says, as text that two readings can be compared by. A type that nobody
+ * has told is float64. */
+static void reading_summarize(struct reading *reading, char summary[static SUMMARY_BYTES])
 {
     char *p = summary, *end = summary + SUMMARY_BYTES;
     if (reading->error != ERR_OK) {
@@ -88,6 +90,9 @@ static void reading_summarize(const struct reading *reading, char summary[static
         snprintf(p, SUMMARY_BYTES, "open");
         return;
     }
+    if (reading->dtype == DTYPE_UNKNOWN)
+        assert_int_equal(numbers_convert(reading->numbers, DTYPE_FLOAT64, &reading->problem),
+                         ERR_OK);
     struct tensor tensor = numbers_tensor(reading->numbers);
     char shape[128];
     uint64_t count;

@@ -106,7 +106,7 @@ static void wrong_values_are_refused_and_change_nothing(void **state)
         const char *name, *value;
         enum error error;
     } cases[] = {
-        {"dtype", "float16", ERR_DTYPE},
+        {"dtype", "uint64", ERR_DTYPE},
         {"dtype", "", ERR_DTYPE},
         {"result_dtype", "int", ERR_DTYPE},
         {"result_dtype", ">f4", ERR_VALUE},
@@ -224,9 +224,7 @@ static enum error check_shapes(struct request *request, size_t count,
 {
     request_init(request, &buffer_heap);
     problem_clear(problem);
-    request->pair = calloc(count, sizeof *request->pair);
-    assert_non_null(request->pair);
-    request->pair_count = count;
+    assert_int_equal(request_pairs(request, count, problem), ERR_OK);
     request->is_pairs = is_pairs;
     for (size_t i = 0; i < count; i++) {
         struct tensor_pair *pair = &request->pair[i];
@@ -252,6 +250,64 @@ static void check_settles_defaults_and_counts(void **state)
     assert_int_equal(request.pair[0].result.dim[0], 4);
     assert_int_equal(request.pair[0].result.dim[1], 5);
     request_fini(&request);
+}
+
+/* Checks a request of one pair of these types, given as dtype or as operands of their own. */
+static enum error check_types(enum dtype a, enum dtype b, enum dtype *result,
+                              struct problem *problem)
+{
+    struct request request;
+    request_init(&request, &buffer_heap);
+    problem_clear(problem);
+    request.options.dtype = a;
+    request.options.result_dtype = *result;
+    assert_int_equal(request_pairs(&request, 1, problem), ERR_OK);
+    request.pair->a = (struct tensor){.dtype = a, .shape = {1, {3}}};
+    request.pair->b = (struct tensor){.dtype = b, .shape = {1, {3}}};
+    enum error err = request_check(&request, 1, problem);
+    *result = request.options.result_dtype;
+    request_fini(&request);
+    return err;
+}
+
+static void check_gives_each_type_its_widest_result(void **state)
+{
+    (void)state;
+    struct problem problem;
+    for (enum dtype dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        enum dtype result = DTYPE_UNKNOWN;
+        assert_int_equal(check_types(dtype, dtype, &result, &problem), ERR_OK);
+        assert_int_equal(result, dtype_is_integer(dtype)   ? DTYPE_INT64
+                                 : dtype_is_complex(dtype) ? DTYPE_COMPLEX128
+                                                           : DTYPE_FLOAT64);
+    }
+}
+
+static void check_refuses_results_of_another_kind(void **state)
+{
+    (void)state;
+    for (enum dtype dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (enum dtype result = 0; result < DTYPE_COUNT; result++) {
+            struct problem problem;
+            enum dtype got = result;
+            bool is_possible =
+                dtype_is_complex(dtype) == dtype_is_complex(result) &&
+                (!dtype_is_integer(result) || (result == DTYPE_INT64 && dtype_is_integer(dtype)));
+            assert_int_equal(check_types(dtype, dtype, &got, &problem),
+                             is_possible ? ERR_OK : ERR_VALUE);
+            assert_string_equal(problem.pointer, is_possible ? "" : "/result_dtype");
+            if (!is_possible)
+                assert_non_null(strstr(problem.detail, dtype_name(result)));
+        }
+}
+
+static void check_names_both_types_when_they_differ(void **state)
+{
+    (void)state;
+    struct problem problem;
+    enum dtype result = DTYPE_UNKNOWN;
+    assert_int_equal(check_types(DTYPE_INT8, DTYPE_UINT8, &result, &problem), ERR_VALUE);
+    assert_non_null(strstr(problem.detail, "a is int8 and b is uint8"));
 }
 
 static void check_numbers_the_results_of_pairs(void **state)
@@ -340,6 +396,9 @@ int main(void)
         cmocka_unit_test(option_given_twice_in_one_place_is_refused),
         cmocka_unit_test(two_places_may_agree_but_not_contradict),
         cmocka_unit_test(check_settles_defaults_and_counts),
+        cmocka_unit_test(check_gives_each_type_its_widest_result),
+        cmocka_unit_test(check_refuses_results_of_another_kind),
+        cmocka_unit_test(check_names_both_types_when_they_differ),
         cmocka_unit_test(check_numbers_the_results_of_pairs),
         cmocka_unit_test(check_refuses_more_results_than_allowed),
         cmocka_unit_test(check_refuses_more_terms_than_can_be_counted),

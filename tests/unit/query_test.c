@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,38 @@ static void dtype_rounds_once_before_or_after_the_operands(void **state)
     check("a=1.0000000596046447762644&b=1&dtype=float32", DTYPE_FLOAT32, 1, &up, (double[]){1});
 }
 
+/* The bits of a's elements, one type after the other, beside one b of as many ones. */
+static void lists_of_every_real_type_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *query, *bits;
+    } cases[] = {
+        {"dtype=f16&a=1,0.1,-65504&b=1,1,1", "3c00 2e66 fbff"},
+        {"dtype=bf16&a=1,0.1,-3e38&b=1,1,1", "3f80 3dcd ff62"},
+        {"dtype=i8&a=1e2,-128,3.0&b=1,1,1", "64 80 03"},
+        {"a=255,0&b=1,1&dtype=uint8", "ff 00"},
+        {"dtype=i32&a=-2147483648&b=1", "80000000"},
+        {"dtype=i64&a=9007199254740993,-1&b=1,1", "0020000000000001 ffffffffffffffff"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct request request;
+        struct problem problem;
+        assert_int_equal(decode(&request, cases[i].query, &problem), ERR_OK);
+        const struct tensor *a = &request.pair[0].a;
+        size_t size = dtype_size(a->dtype);
+        char text[128] = "";
+        for (uint64_t k = 0; k < a->shape.dim[0]; k++) {
+            uint64_t bits = 0;
+            memcpy(&bits, (char *)request.buffer.block.data + a->offset + k * size, size);
+            sprintf(strchr(text, '\0'), "%s%0*llx", k > 0 ? " " : "", (int)(2 * size),
+                    (unsigned long long)bits);
+        }
+        assert_string_equal(text, cases[i].bits);
+        request_fini(&request);
+    }
+}
+
 static void non_finite_words_are_numbers(void **state)
 {
     (void)state;
@@ -124,6 +157,10 @@ static void wrong_queries_are_refused_and_the_element_is_named(void **state)
         {"a=1&b=1&c=2", ERR_OPTION, "/c"},
         {"a=1&b=1&dtype=f4&dtype=f4", ERR_OPTION, "/dtype"},
         {"a=1&b=1&dtype=q", ERR_DTYPE, "/dtype"},
+        {"a=1&b=1&dtype=c64", ERR_UNSUPPORTED, "/dtype"},
+        {"a=1,0.5&b=1,1&dtype=i64", ERR_VALUE, "/a/1"},
+        {"a=1&b=-1&dtype=u8", ERR_VALUE, "/b/0"},
+        {"a=65520&b=1&dtype=f16", ERR_VALUE, "/a/0"},
         {"a=1&b=1&timeout_ms", ERR_VALUE, "/timeout_ms"},
         {"a=1&b=1&shape_a=1", ERR_OPTION, ""},
         {"a=1%&b=1", ERR_OPTION, ""},
@@ -200,6 +237,7 @@ int main(void)
         cmocka_unit_test(operands_are_read_from_comma_lists),
         cmocka_unit_test(plus_stands_for_itself),
         cmocka_unit_test(dtype_rounds_once_before_or_after_the_operands),
+        cmocka_unit_test(lists_of_every_real_type_are_read),
         cmocka_unit_test(non_finite_words_are_numbers),
         cmocka_unit_test(wrong_queries_are_refused_and_the_element_is_named),
         cmocka_unit_test(query_without_operands_takes_options_only),

@@ -146,6 +146,41 @@ static void big_endian_elements_are_turned(void **state)
     request_fini(&request);
 }
 
+/* Sixteen bytes that tell where each of them went; both operands hold half of them. */
+static void bytes_turn_within_each_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *query;
+        unsigned char order[16];
+    } cases[] = {
+        {"dtype=>i1", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+        {"dtype=%7Cu1", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+        {"dtype=bf16", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+        {"dtype=>f2", {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14}},
+        {"dtype=>i4", {3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12}},
+        {"dtype=>i8", {7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8}},
+        {"dtype=>c8", {3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12}},
+        {"dtype=<c8", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+        {"dtype=>c16&shape_a=1&shape_b=0,1",
+         {7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8}},
+    };
+    static const unsigned char body[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct request request;
+        struct problem problem;
+        assert_int_equal(decode(&request, cases[i].query, body, 16, 16, 3, &problem), ERR_OK);
+        const struct tensor_pair *pair = &request.pair[0];
+        const char *data = request.buffer.block.data;
+        uint64_t count;
+        assert_int_equal(shape_count(&pair->a.shape, &count), ERR_OK);
+        size_t size = count * dtype_size(pair->a.dtype);
+        assert_memory_equal(data + pair->a.offset, cases[i].order, size);
+        assert_memory_equal(data + pair->b.offset, cases[i].order + size, 16 - size);
+        request_fini(&request);
+    }
+}
+
 static void wrong_bodies_are_refused(void **state)
 {
     (void)state;
@@ -246,6 +281,7 @@ int main(void)
         cmocka_unit_test(elements_land_at_every_split_of_known_and_chunked_bodies),
         cmocka_unit_test(b_starts_aligned_when_its_place_is_known),
         cmocka_unit_test(big_endian_elements_are_turned),
+        cmocka_unit_test(bytes_turn_within_each_number),
         cmocka_unit_test(wrong_bodies_are_refused),
         cmocka_unit_test(what_the_length_tells_is_refused_before_a_byte),
         cmocka_unit_test(chunked_body_beyond_the_memory_is_refused_when_it_gets_there),

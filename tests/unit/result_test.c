@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ static int make_answer(void **state)
     answer->result = (struct result){
         .request = &answer->request,
         .value = answer->value,
-        .accuracy = ACCURACY_EXACT,
+        .accuracy = ACCURACY_FAST,
         .kernel = "cpu-avx512",
         .device = "cpu",
         .device_name = "A \"CPU\"",
@@ -73,17 +74,30 @@ static void make_matrix(struct answer *answer, uint64_t rows, uint64_t cols, dou
         answer->value[i] = (struct dot_value){.sum = first + (double)i};
 }
 
-static json_t *encode(struct answer *answer)
+/* Strict JSON whatever the flags say: they tell how jansson holds a number. */
+static json_t *encode_flags(struct answer *answer, size_t flags)
 {
     json_error_t error;
     text_clear(&answer->text);
     result_encode_json(&answer->result, &answer->text);
     assert_false(answer->text.failed);
-    json_t *json = json_loadb(answer->text.data, answer->text.size, JSON_REJECT_DUPLICATES, &error);
+    json_t *json =
+        json_loadb(answer->text.data, answer->text.size, JSON_REJECT_DUPLICATES | flags, &error);
     if (json == NULL)
         print_error("%s\n%s\n", error.text, answer->text.data);
     assert_non_null(json);
     return json;
+}
+
+static json_t *encode(struct answer *answer)
+{
+    return encode_flags(answer, 0);
+}
+
+static void encode_raw(struct answer *answer)
+{
+    struct problem problem;
+    assert_int_equal(result_encode_raw(&answer->result, &answer->text, &problem), ERR_OK);
 }
 
 /* The field, as jansson prints it. */
@@ -120,7 +134,7 @@ static void scalar_answer_has_every_field_in_order(void **state)
     json_decref(encode(answer));
     check_text(answer,
                "{\"result\": 32.0, \"bits\": \"0x4040000000000000\", \"shape\": [], \"n\": 3, "
-               "\"dtype\": \"float32\", \"result_dtype\": \"float64\", \"accuracy\": \"exact\", "
+               "\"dtype\": \"float32\", \"result_dtype\": \"float64\", \"accuracy\": \"fast\", "
                "\"error_bound\": 0.25, \"flags\": [\"inexact\"], \"kernel\": \"cpu-avx512\", "
                "\"device\": \"cpu\", \"device_name\": \"A \\\"CPU\\\"\", \"batch_size\": 1, "
                "\"timing_us\": {\"receive\": 11.000, \"decode\": 2.100, \"queue\": 3.900, "
@@ -265,10 +279,166 @@ static struct dot_value rounded(struct answer *answer, double sum, double bound,
     return answer->value[0];
 }
 
+static void sixteen_bit_results_print_in_their_own_shortest_form(void **state)
+{
+    struct answer *answer = *state;
+    static const struct {
+        enum dtype dtype;
+        double sum;
+        const char *result, *bits;
+    } cases[] = {
+        {DTYPE_FLOAT16, 0.1, "0.1", "0x2e66"},         {DTYPE_FLOAT16, 65504, "65500.0", "0x7bff"},
+        {DTYPE_FLOAT16, -0x1p-24, "-6e-08", "0x8001"}, {DTYPE_BFLOAT16, 0.1, "0.1", "0x3dcd"},
+        {DTYPE_BFLOAT16, 3e38, "3e+38", "0x7f62"},     {DTYPE_BFLOAT16, -0.0, "-0.0", "0x8000"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[64];
+        answer->request.options.result_dtype = cases[i].dtype;
+        answer->value[0] = (struct dot_value){.sum = cases[i].sum};
+        result_round(&answer->result);
+        json_decref(encode(answer));
+        snprintf(want, sizeof want, "{\"result\": %s, \"bits\": \"%s\",", cases[i].result,
+                 cases[i].bits);
+        assert_int_equal(strncmp(answer->text.data, want, strlen(want)), 0);
+    }
+    answer->value[0].sum = -(double)NAN;
+    check_field(answer, "bits", "\"0x7fc0\"");
+    answer->request.options.result_dtype = DTYPE_FLOAT16;
+    check_field(answer, "bits", "\"0x7e00\"");
+}
+
+static void complex_results_are_pairs(void **state)
+{
+    struct answer *answer = *state;
+    answer->request.options.dtype = answer->request.options.result_dtype = DTYPE_COMPLEX64;
+    make_matrix(answer, 1, 2, 1);
+    for (int i = 0; i < 4; i++) /* two values a result */
+        answer->value[i] = (struct dot_value){.sum = i - 2, .error_bound = i * 0.25};
+    check_field(answer, "result", "[[[-2.0,-1.0],[0.0,1.0]]]");
+    check_field(answer, "bits",
+                "[[[\"0xc0000000\",\"0xbf800000\"],[\"0x00000000\",\"0x3f800000\"]]]");
+    check_field(answer, "error_bound", "[[[0.0,0.25],[0.5,0.75]]]");
+    check_field(answer, "shape", "[1,2]");
+    answer->value[2].sum = INFINITY;
+    answer->value[3].flags = FLAG_INEXACT;
+    check_field(answer, "result", "[[[-2.0,-1.0],[null,1.0]]]");
+    check_field(answer, "result_text", "[[[null,null],[\"Infinity\",null]]]");
+    check_field(answer, "flags", "[\"inexact\"]");
+    text_clear(&answer->text);
+    result_header_error_bound(&answer->result, &answer->text);
+    check_text(answer, "0.75");
+    encode_raw(answer);
+    assert_int_equal(answer->text.size, 16);
+    assert_memory_equal(answer->text.data, "\0\0\0\xc0\0\0\x80\xbf\0\0\x80\x7f\0\0\x80\x3f", 16);
+    answer->value[0].sum = 0.1;
+    result_round(&answer->result); /* both parts of every result */
+    answer->value[3].sum = 1e39;
+    result_round(&answer->result);
+    assert_true(answer->value[0].sum == (double)0.1f);
+    assert_true(isinf(answer->value[3].sum));
+}
+
+/* An integer of three words, lowest first. */
+static void set_integer(struct answer *answer, uint64_t low, uint64_t middle, uint64_t high)
+{
+    answer->request.options.dtype = DTYPE_INT32;
+    answer->request.options.result_dtype = DTYPE_INT64;
+    answer->value[0] = (struct dot_value){.integer = {low, middle, high}};
+}
+
+static void check_integer(struct answer *answer, const char *result, const char *bits,
+                          bool has_text)
+{
+    char want[256];
+    result_round(&answer->result); /* leaves them as they are, whatever the accuracy */
+    json_decref(encode_flags(answer, JSON_DECODE_INT_AS_REAL)); /* else it takes 64 bits at most */
+    int used = snprintf(want, sizeof want, "{\"result\": %s, ", result);
+    if (has_text)
+        used +=
+            snprintf(want + used, sizeof want - (size_t)used, "\"result_text\": \"%s\", ", result);
+    snprintf(want + used, sizeof want - (size_t)used, "\"bits\": \"%s\",", bits);
+    if (strncmp(answer->text.data, want, strlen(want)) != 0)
+        assert_string_equal(answer->text.data, want);
+}
+
+static void integers_print_exactly_at_any_length(void **state)
+{
+    struct answer *answer = *state;
+    const uint64_t ones = UINT64_MAX, top = (uint64_t)1 << 63;
+    set_integer(answer, 0, 0, 0);
+    check_integer(answer, "0", "0x0000000000000000", false);
+    set_integer(answer, 60902003240, 0, 0);
+    check_integer(answer, "60902003240", "0x0000000e2e0ad228", false);
+    set_integer(answer, ones, ones, ones);
+    check_integer(answer, "-1", "0xffffffffffffffff", false);
+    set_integer(answer, (uint64_t)1 << 53, 0, 0);
+    check_integer(answer, "9007199254740992", "0x0020000000000000", false);
+    set_integer(answer, ((uint64_t)1 << 53) + 1, 0, 0);
+    check_integer(answer, "9007199254740993", "0x0020000000000001", true);
+    set_integer(answer, -((uint64_t)1 << 53) - 1, ones, ones);
+    check_integer(answer, "-9007199254740993", "0xffdfffffffffffff", true);
+    set_integer(answer, top - 1, 0, 0);
+    check_integer(answer, "9223372036854775807", "0x7fffffffffffffff", true);
+    set_integer(answer, top, ones, ones);
+    check_integer(answer, "-9223372036854775808", "0x8000000000000000", true);
+    set_integer(answer, top, 0, 0);
+    check_integer(answer, "9223372036854775808",
+                  "0x000000000000000000000000000000008000000000000000", true);
+    set_integer(answer, 1000000000000000000, 0, 0);
+    check_integer(answer, "1000000000000000000", "0x0de0b6b3a7640000", true);
+    set_integer(answer, 0, 1, 0);
+    check_integer(answer, "18446744073709551616",
+                  "0x000000000000000000000000000000010000000000000000", true);
+    set_integer(answer, 0, 0, top);
+    check_integer(answer, "-3138550867693340381917894711603833208051177722232017256448",
+                  "0x800000000000000000000000000000000000000000000000", true);
+    set_integer(answer, ones, ones, top - 1);
+    check_integer(answer, "3138550867693340381917894711603833208051177722232017256447",
+                  "0x7fffffffffffffffffffffffffffffffffffffffffffffff", true);
+}
+
+static void integers_may_come_as_floats(void **state)
+{
+    struct answer *answer = *state;
+    set_integer(answer, 16777217, 0, 0);
+    answer->request.options.result_dtype = DTYPE_FLOAT32;
+    answer->value[0].sum = 16777216;
+    answer->value[0].error_bound = 1;
+    result_round(&answer->result); /* has been rounded already, whatever the accuracy */
+    check_field(answer, "result", "16777216.0");
+    check_field(answer, "error_bound", "1.0");
+}
+
+static void raw_integers_beyond_64_bits_are_refused_and_never_wrapped(void **state)
+{
+    struct answer *answer = *state;
+    struct problem problem;
+    set_integer(answer, (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX);
+    encode_raw(answer);
+    assert_int_equal(answer->text.size, 8);
+    assert_memory_equal(answer->text.data, "\0\0\0\0\0\0\0\x80", 8);
+    text_clear(&answer->text);
+    set_integer(answer, (uint64_t)1 << 63, 0, 0);
+    assert_int_equal(result_encode_raw(&answer->result, &answer->text, &problem), ERR_VALUE);
+    assert_non_null(strstr(problem.detail, "application/json"));
+    assert_string_equal(problem.pointer, "/result_dtype");
+    assert_int_equal(answer->text.size, 0);
+}
+
+static void exact_values_are_not_rounded_again(void **state)
+{
+    struct answer *answer = *state;
+    answer->result.accuracy = ACCURACY_EXACT;
+    answer->request.options.result_dtype = DTYPE_FLOAT32;
+    answer->value[0] = (struct dot_value){.sum = 1, .error_bound = 0x1p-24, .flags = FLAG_INEXACT};
+    result_round(&answer->result);
+    assert_true(answer->value[0].error_bound == 0x1p-24);
+}
+
 static void rounding_to_float64_changes_nothing(void **state)
 {
     struct answer *answer = *state;
-    answer->value[0] = (struct dot_value){0.1, 0.1, 1e-20, FLAG_INEXACT};
+    answer->value[0] = (struct dot_value){.sum = 0.1, .error_bound = 1e-20, .flags = FLAG_INEXACT};
     result_round(&answer->result);
     assert_true(answer->value[0].sum == 0.1);
     assert_true(answer->value[0].error_bound == 1e-20);
@@ -308,6 +478,40 @@ static void rounding_to_float32_is_to_nearest_even_and_flagged(void **state)
     }
     assert_true(isnan(rounded(answer, (double)NAN, 0, FLAG_NAN_INPUT).sum));
     assert_int_equal(answer->value[0].flags, FLAG_NAN_INPUT);
+}
+
+static void rounding_to_sixteen_bits_is_to_nearest_even_and_flagged(void **state)
+{
+    struct answer *answer = *state;
+    static const struct {
+        enum dtype dtype;
+        double sum, result;
+        unsigned flags;
+        double bound;
+    } cases[] = {
+        {DTYPE_FLOAT16, 2048, 2048, 0, 0},
+        {DTYPE_FLOAT16, 2049, 2048, FLAG_INEXACT, 1}, /* a tie, to even */
+        {DTYPE_FLOAT16, 2051, 2052, FLAG_INEXACT, 1},
+        {DTYPE_FLOAT16, 65519, 65504, FLAG_INEXACT, 15},
+        {DTYPE_FLOAT16, -65520, -INFINITY, FLAG_INEXACT | FLAG_OVERFLOW, INFINITY},
+        {DTYPE_FLOAT16, 0x1p-25, 0, FLAG_INEXACT | FLAG_UNDERFLOW, 0x1p-25},
+        {DTYPE_FLOAT16, 0x1.fffp-15, 0x1p-14, FLAG_INEXACT, 0x1p-27},
+        {DTYPE_FLOAT16, 0x1.ff9p-15, 0x1.ff8p-15, FLAG_INEXACT | FLAG_UNDERFLOW, 0x1p-27},
+        {DTYPE_BFLOAT16, 257, 256, FLAG_INEXACT, 1},
+        {DTYPE_BFLOAT16, 259, 260, FLAG_INEXACT, 1},
+        {DTYPE_BFLOAT16, 0x1.ffp127, INFINITY, FLAG_INEXACT | FLAG_OVERFLOW, INFINITY},
+        {DTYPE_BFLOAT16, -0x1p-133, -0x1p-133, 0, 0},
+        {DTYPE_BFLOAT16, -0x1p-134, -0.0, FLAG_INEXACT | FLAG_UNDERFLOW, 0x1p-134},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        answer->request.options.result_dtype = cases[i].dtype;
+        answer->value[0] = (struct dot_value){.sum = cases[i].sum};
+        result_round(&answer->result);
+        assert_true(answer->value[0].sum == cases[i].result);
+        assert_int_equal(!!signbit(answer->value[0].sum), !!signbit(cases[i].result));
+        assert_int_equal(answer->value[0].flags, cases[i].flags);
+        assert_true(answer->value[0].error_bound == cases[i].bound);
+    }
 }
 
 static void inexact_sums_below_the_normal_numbers_underflow(void **state)
@@ -351,17 +555,17 @@ static void raw_results_are_little_endian_bits(void **state)
     static const unsigned char singles[] = {0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f};
     make_matrix(answer, 1, 2, 1);
     answer->value[1].sum = -(double)NAN;
-    result_encode_raw(&answer->result, &answer->text);
+    encode_raw(answer);
     assert_int_equal(answer->text.size, sizeof doubles);
     assert_memory_equal(answer->text.data, doubles, sizeof doubles);
     text_clear(&answer->text);
     answer->request.options.result_dtype = DTYPE_FLOAT32;
-    result_encode_raw(&answer->result, &answer->text);
+    encode_raw(answer);
     assert_int_equal(answer->text.size, sizeof singles);
     assert_memory_equal(answer->text.data, singles, sizeof singles);
     text_clear(&answer->text);
     make_matrix(answer, 0, 2, 1);
-    result_encode_raw(&answer->result, &answer->text);
+    encode_raw(answer);
     assert_false(answer->text.failed);
     assert_int_equal(answer->text.size, 0);
 }
@@ -412,8 +616,10 @@ static void every_answer_is_strict_json(void **state)
                 uint64_t bits = (uint64_t)rand() << 42 ^ (uint64_t)rand() << 21 ^ (uint64_t)rand();
                 memcpy(&part[k], &bits, sizeof bits);
             }
-            answer->value[i] =
-                (struct dot_value){part[0], fabs(part[1]), fabs(part[2]), (unsigned)rand() % 32};
+            answer->value[i] = (struct dot_value){.sum = part[0],
+                                                  .sum_abs = fabs(part[1]),
+                                                  .error_bound = fabs(part[2]),
+                                                  .flags = (unsigned)rand() % 32};
         }
         result_round(&answer->result);
         json_t *json = encode(answer);
@@ -489,8 +695,15 @@ int main(void)
         ANSWER_TEST(diagnostics_add_two_fields),
         ANSWER_TEST(flags_are_the_union_in_alphabetical_order),
         ANSWER_TEST(float32_results_print_in_their_own_shortest_form),
+        ANSWER_TEST(sixteen_bit_results_print_in_their_own_shortest_form),
+        ANSWER_TEST(complex_results_are_pairs),
+        ANSWER_TEST(integers_print_exactly_at_any_length),
+        ANSWER_TEST(integers_may_come_as_floats),
+        ANSWER_TEST(raw_integers_beyond_64_bits_are_refused_and_never_wrapped),
+        ANSWER_TEST(exact_values_are_not_rounded_again),
         ANSWER_TEST(rounding_to_float64_changes_nothing),
         ANSWER_TEST(rounding_to_float32_is_to_nearest_even_and_flagged),
+        ANSWER_TEST(rounding_to_sixteen_bits_is_to_nearest_even_and_flagged),
         ANSWER_TEST(inexact_sums_below_the_normal_numbers_underflow),
         ANSWER_TEST(error_bound_stays_proved_when_rounded),
         ANSWER_TEST(raw_results_are_little_endian_bits),

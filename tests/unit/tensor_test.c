@@ -17,12 +17,42 @@ static void dtype_is_read_by_every_alias(void **state)
         enum dtype dtype;
         enum byte_order order;
     } names[] = {
-        {"float32", DTYPE_FLOAT32, ORDER_LITTLE}, {"f32", DTYPE_FLOAT32, ORDER_LITTLE},
-        {"f4", DTYPE_FLOAT32, ORDER_LITTLE},      {"<f4", DTYPE_FLOAT32, ORDER_LITTLE},
-        {">f4", DTYPE_FLOAT32, ORDER_BIG},        {"FP32", DTYPE_FLOAT32, ORDER_LITTLE},
-        {"float64", DTYPE_FLOAT64, ORDER_LITTLE}, {"f64", DTYPE_FLOAT64, ORDER_LITTLE},
-        {"f8", DTYPE_FLOAT64, ORDER_LITTLE},      {"<f8", DTYPE_FLOAT64, ORDER_LITTLE},
-        {">f8", DTYPE_FLOAT64, ORDER_BIG},        {"FP64", DTYPE_FLOAT64, ORDER_LITTLE},
+        {"float32", DTYPE_FLOAT32, ORDER_LITTLE},
+        {"f32", DTYPE_FLOAT32, ORDER_LITTLE},
+        {"f4", DTYPE_FLOAT32, ORDER_LITTLE},
+        {"<f4", DTYPE_FLOAT32, ORDER_LITTLE},
+        {">f4", DTYPE_FLOAT32, ORDER_BIG},
+        {"FP32", DTYPE_FLOAT32, ORDER_LITTLE},
+        {"float64", DTYPE_FLOAT64, ORDER_LITTLE},
+        {"f64", DTYPE_FLOAT64, ORDER_LITTLE},
+        {"f8", DTYPE_FLOAT64, ORDER_LITTLE},
+        {"<f8", DTYPE_FLOAT64, ORDER_LITTLE},
+        {">f8", DTYPE_FLOAT64, ORDER_BIG},
+        {"FP64", DTYPE_FLOAT64, ORDER_LITTLE},
+        {"f16", DTYPE_FLOAT16, ORDER_LITTLE},
+        {"f2", DTYPE_FLOAT16, ORDER_LITTLE},
+        {">f2", DTYPE_FLOAT16, ORDER_BIG},
+        {"FP16", DTYPE_FLOAT16, ORDER_LITTLE},
+        {"bfloat16", DTYPE_BFLOAT16, ORDER_LITTLE},
+        {"bf16", DTYPE_BFLOAT16, ORDER_LITTLE},
+        {"BF16", DTYPE_BFLOAT16, ORDER_LITTLE},
+        {"int8", DTYPE_INT8, ORDER_LITTLE},
+        {"i8", DTYPE_INT8, ORDER_LITTLE},
+        {"i1", DTYPE_INT8, ORDER_LITTLE},
+        {"|i1", DTYPE_INT8, ORDER_LITTLE},
+        {"<i8", DTYPE_INT64, ORDER_LITTLE},
+        {">i8", DTYPE_INT64, ORDER_BIG},
+        {"i64", DTYPE_INT64, ORDER_LITTLE},
+        {"u8", DTYPE_UINT8, ORDER_LITTLE},
+        {"|u1", DTYPE_UINT8, ORDER_LITTLE},
+        {"UINT8", DTYPE_UINT8, ORDER_LITTLE},
+        {"i32", DTYPE_INT32, ORDER_LITTLE},
+        {"<i4", DTYPE_INT32, ORDER_LITTLE},
+        {"INT32", DTYPE_INT32, ORDER_LITTLE},
+        {"c64", DTYPE_COMPLEX64, ORDER_LITTLE},
+        {"<c8", DTYPE_COMPLEX64, ORDER_LITTLE},
+        {">c16", DTYPE_COMPLEX128, ORDER_BIG},
+        {"c128", DTYPE_COMPLEX128, ORDER_LITTLE},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         enum dtype dtype = DTYPE_UNKNOWN;
@@ -36,8 +66,9 @@ static void dtype_is_read_by_every_alias(void **state)
 static void dtype_refuses_other_names_and_leaves_outputs(void **state)
 {
     (void)state;
-    static const char *const names[] = {"",      "float", "Float32", "<float32", ">",       "<f4 ",
-                                        ">FP32", "<<f4",  "f16",     "=f4",      "float32 "};
+    static const char *const names[] = {
+        "",         "float", "Float32", "<float32", ">", "<f4 ", ">FP32", "<<f4", "f17",     "=f4",
+        "float32 ", "<u8",   "|f4",     "<bf16",    "<", "|",    "<i64",  "C64",  "BFLOAT16"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         enum dtype dtype = DTYPE_UNKNOWN;
         enum byte_order order = ORDER_BIG;
@@ -50,10 +81,27 @@ static void dtype_refuses_other_names_and_leaves_outputs(void **state)
 static void dtype_list_names_every_type(void **state)
 {
     (void)state;
-    assert_string_equal(dtype_list(), "float32, float64");
+    assert_string_equal(dtype_list(), "float32, float64, float16, bfloat16, int8, uint8, int32, "
+                                      "int64, complex64, complex128");
     assert_int_equal(dtype_size(DTYPE_FLOAT32), 4);
     assert_int_equal(dtype_size(DTYPE_FLOAT64), 8);
     assert_string_equal(dtype_name(DTYPE_FLOAT64), "float64");
+}
+
+static void every_type_is_of_one_kind(void **state)
+{
+    (void)state;
+    for (enum dtype dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        const char *name = dtype_name(dtype);
+        assert_int_equal(dtype_is_integer(dtype), strstr(name, "int") != NULL);
+        assert_int_equal(dtype_is_float(dtype), strstr(name, "float") != NULL);
+        assert_int_equal(dtype_is_complex(dtype), strstr(name, "complex") != NULL);
+        assert_int_equal(dtype_size(dtype),
+                         dtype_size(dtype_part(dtype)) * (dtype_is_complex(dtype) ? 2 : 1));
+        assert_int_equal(dtype_part(dtype) == dtype, !dtype_is_complex(dtype));
+    }
+    assert_int_equal(dtype_part(DTYPE_COMPLEX64), DTYPE_FLOAT32);
+    assert_int_equal(dtype_part(DTYPE_UNKNOWN), DTYPE_UNKNOWN);
 }
 
 static void shape_text_is_read(void **state)
@@ -195,6 +243,7 @@ int main(void)
         cmocka_unit_test(dtype_is_read_by_every_alias),
         cmocka_unit_test(dtype_refuses_other_names_and_leaves_outputs),
         cmocka_unit_test(dtype_list_names_every_type),
+        cmocka_unit_test(every_type_is_of_one_kind),
         cmocka_unit_test(shape_text_is_read),
         cmocka_unit_test(shape_text_that_is_none_is_refused),
         cmocka_unit_test(shape_prints_as_numpy_does),

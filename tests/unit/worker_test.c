@@ -106,7 +106,7 @@ static void small_jobs_are_computed_on_the_callers_thread(void **state)
     check_times(&job);
     assert_int_equal(job.batch_size, 1);
     assert_int_equal(sink.jobs, 0);
-    assert_int_equal(gpu_device_info(gpu, 0).jobs_total, 1);
+    assert_int_equal(gpu_device_counts(gpu, 0).jobs_total, 1);
     job_fini(&job);
     gpu_close(gpu);
 }
@@ -155,7 +155,7 @@ static void waiting_jobs_form_batches_and_ports_are_called_once_each(void **stat
         job_init(&job[i], i == 1 ? &yours : &mine);
         assert_int_equal(gpu_submit(gpu, 1, &job[i]), ERR_OK);
     }
-    assert_int_equal(gpu_device_info(gpu, 1).queued_jobs, 4);
+    assert_int_equal(gpu_device_counts(gpu, 1).queued_jobs, 4);
     faulty_hold(false);
     sink_wait(&mine, 3);
     sink_wait(&yours, 1);
@@ -166,9 +166,9 @@ static void waiting_jobs_form_batches_and_ports_are_called_once_each(void **stat
     }
     assert_int_equal(mine.calls, 2);
     assert_int_equal(yours.calls, 1);
-    struct device_info info = gpu_device_info(gpu, 1);
-    assert_int_equal(info.jobs_total, 5);
-    assert_int_equal(info.batches_total, 3);
+    struct device_counts counts = gpu_device_counts(gpu, 1);
+    assert_int_equal(counts.jobs_total, 5);
+    assert_int_equal(counts.batches_total, 3);
     gpu_close(gpu);
 }
 
@@ -186,7 +186,7 @@ static void a_full_queue_refuses_and_keeps_what_it_took(void **state)
     }
     job_init(&refused, &sink);
     assert_int_equal(gpu_submit(gpu, 1, &refused), ERR_BUSY);
-    assert_int_equal(gpu_device_info(gpu, 1).rejected_total, 1);
+    assert_int_equal(gpu_device_counts(gpu, 1).rejected_total, 1);
     faulty_hold(false);
     sink_wait(&sink, 5);
     for (int i = 0; i < 4; i++)
@@ -217,7 +217,7 @@ static void cancelled_and_late_jobs_complete_with_their_error(void **state)
     assert_int_equal(late.error, ERR_DEADLINE);
     check_result(&good);
     assert_int_equal(good.batch_size, 1);
-    assert_int_equal(gpu_device_info(gpu, 1).jobs_total, 2);
+    assert_int_equal(gpu_device_counts(gpu, 1).jobs_total, 2);
     gpu_close(gpu);
 }
 

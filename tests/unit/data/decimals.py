@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes decimals.txt and shortest.txt, in exact rational arithmetic:
+"""Writes decimals.txt, shortest.txt and narrow.txt, in exact rational arithmetic:
 
     python3 tests/unit/data/decimals.py tests/unit/data
 
 decimals.txt: a decimal, its float64 bits, its float32 bits; "inf" where it is beyond the range.
 shortest.txt: a type, its bits, the shortest decimal that reads back to them, as repr writes it.
+narrow.txt: "read", a type, a decimal, its bits, or "refused" where the type does not hold it;
+"print", a type, its bits, the shortest decimal that reads back to them.
 """
 
 import random
@@ -14,6 +16,8 @@ from fractions import Fraction
 
 FLOAT64 = (53, -1074, 1024)
 FLOAT32 = (24, -149, 128)
+NARROW = {"float16": (11, -24, 16), "bfloat16": (8, -133, 128)}
+INTEGERS = {"int8": 8, "uint8": 8, "int32": 32, "int64": 64}
 
 
 def floor_log2(value):
@@ -40,7 +44,7 @@ def bits_of(text, kind):
         return "inf"
     m, e = rounded
     bits = ((e - lowest) << (precision - 1)) + m
-    size = 64 if precision == 53 else 32
+    size = {53: 64, 24: 32}.get(precision, 16)
     if text.startswith("-"):
         bits |= 1 << (size - 1)
     return f"{bits:0{size // 4}x}"
@@ -151,6 +155,63 @@ def shortest(rng):
         yield f"float32 {bits:08x} {shortest_text(bits, FLOAT32)}"
 
 
+def narrow_decimals(rng, kind):
+    precision, lowest, top = kind
+    half = 2 ** (precision - 1)
+    yield from ("0", "-0", "1e-400", "-1e-400", "1e308", "1e999", "0.1", "-2.5", "65504", "65519.999", "65520")
+    edges = [(0, lowest), (1, lowest), (half - 1, lowest), (half, lowest), (2 * half - 1, top - precision)]
+    edges += [(half + rng.randrange(half), rng.randrange(lowest + 1, top - precision)) for _ in range(40)]
+    for m, e in edges:
+        for i, text in enumerate(neighbours(midpoint(m, e))):
+            sign = rng.choice(["", "-"])
+            yield sign + (spread(text) if i % 2 else text)
+
+
+def whole_texts(rng, value):
+    """The number in several ways of writing it, all of the same value."""
+    zeros = rng.randrange(1, 25)
+    yield f"{value}"
+    yield f"{value}.{'0' * zeros}"
+    yield f"{value}{'0' * zeros if value else ''}e-{zeros}"
+    yield f"{spread(f'{value}e0') if value > 0 else f'{value}e0'}"
+
+
+def integers(rng, bits, is_signed):
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if is_signed else (0, 2**bits - 1)
+    yield from ("0", "-0", "-0.0e9", "0e-999", "1e2", "12e1", "1.0", "0.5", "1e-1", "1e-400", "NaN", "Infinity")
+    yield from ("9007199254740993", "9007199254740993.0", "9007199254740993.00000000000000000000000001", "1e999")
+    for value in (low - 1, low, low + 1, high - 1, high, high + 1, 2**53 + 1, 2**62 + 1, 2**63 - 257, 2**64 + 1):
+        for text in whole_texts(rng, value):
+            yield text
+        yield f"{value}.{'0' * 30}1"
+    for _ in range(60):
+        for text in whole_texts(rng, rng.randrange(low, high + 1) >> rng.randrange(bits)):
+            yield text
+
+
+def integer_bits(text, bits, is_signed):
+    if text in ("NaN", "Infinity"):
+        return "refused"
+    value = Fraction(text)
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if is_signed else (0, 2**bits - 1)
+    if value.denominator != 1 or not low <= value <= high:
+        return "refused"
+    return f"{int(value) % 2**bits:0{bits // 4}x}"
+
+
+def narrow(rng):
+    for name, kind in NARROW.items():
+        for text in narrow_decimals(rng, kind):
+            yield f"read {name} {text} {bits_of(text, kind).replace('inf', 'refused')}"
+        infinity = (kind[2] * 2 - 1) << (kind[0] - 1)
+        edges = [1, 2, 3, 2 ** (kind[0] - 1) - 1, 2 ** (kind[0] - 1), infinity - 1]
+        for bits in edges + [rng.randrange(1, infinity) for _ in range(250)]:
+            yield f"print {name} {bits:04x} {shortest_text(bits, kind)}"
+    for name, bits in INTEGERS.items():
+        for text in integers(rng, bits, name[0] == "i"):
+            yield f"read {name} {text} {integer_bits(text, bits, name[0] == 'i')}"
+
+
 def main(folder):
     rng = random.Random(20240229)
     with open(f"{folder}/decimals.txt", "w") as file:
@@ -158,6 +219,9 @@ def main(folder):
             print(text, bits_of(text, FLOAT64), bits_of(text, FLOAT32), file=file)
     with open(f"{folder}/shortest.txt", "w") as file:
         for line in shortest(rng):
+            print(line, file=file)
+    with open(f"{folder}/narrow.txt", "w") as file:
+        for line in narrow(rng):
             print(line, file=file)
 
 

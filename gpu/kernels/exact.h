@@ -1,0 +1,51 @@
+/* exact.h - exact dot products on a CUDA device: what host and kernels share.
+ *
+ * Door: exact_open() once a device and element type; exact_plan() of grid.h spreads a task over blocks;
+ * exact_launch() runs a table of tasks of one type. A row that one block or warp owns is rounded on the
+ * spot; a row of several blocks, or of several launches, meets in a struct exact_total.
+ */
+#ifndef GPU_KERNELS_EXACT_H
+#define GPU_KERNELS_EXACT_H
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#include "gpu/exact/limbs.h"
+#include "gpu/kernels/grid.h"
+#include "proto/value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where the blocks of a row meet, in device memory. All zero between rows: whoever rounds a total
+ * clears it. limb[part] is of the type's layout; part 1 is the imaginary one. */
+struct exact_total {
+    uint64_t limb[2][EXACT_LIMBS_MAX];
+    uint32_t special; /* enum exact_special bits, EXACT_PART_BITS a part */
+    uint32_t arrived; /* blocks of the row that have added their part */
+};
+
+enum { EXACT_PART_BITS = 4 };
+
+/* All pointers in the device's eyes. */
+struct exact_launch {
+    const struct grid_task *task;  /* the table */
+    const uint32_t *task_of_block; /* [blocks]; NULL: every block works on `only` */
+    struct dot_value *result;      /* all but sum_abs; two a row of complex operands */
+    struct exact_total *total;
+    struct grid_task only; /* a table of one travels with the launch: one round trip less */
+};
+
+/* Readies the kernel of a type on the current device, which has so many multiprocessors. */
+cudaError_t exact_open(enum dtype dtype, uint32_t multiprocessors, struct exact_shape *ret);
+
+/* Queues one kernel of so many blocks on the stream; all its tasks are of `dtype`. *launch is copied. */
+cudaError_t exact_launch(enum dtype dtype, const struct exact_launch *launch, uint32_t blocks,
+                         cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

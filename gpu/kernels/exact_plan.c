@@ -1,0 +1,38 @@
+/* exact_plan.c - how an exact task is spread over blocks (exact_plan in grid.h).
+ *
+ * Zeroing and folding a block's accumulators costs about as much as some thousand products, and a row
+ * of several blocks one more round of memory: rows are split later than for the fast kernel.
+ */
+#include <assert.h>
+
+#include "gpu/kernels/grid.h"
+
+enum {
+    WARP_ROW_BYTES = 64 << 10,   /* of both operands: up to here a warp is enough for a row */
+    BLOCK_ROW_BYTES = 128 << 10, /* up to here a block is */
+    PART_LOADS = 2,              /* vectors of each operand a thread should have at least */
+};
+
+static uint32_t smaller(uint64_t x, uint64_t y)
+{
+    return (uint32_t)(x < y ? x : y);
+}
+
+void exact_plan(struct grid_task *task, const struct exact_shape *shape, bool must_split)
+{
+    assert(task->n > 0 && task->rows > 0 && shape->capacity > 0);
+    uint64_t row_bytes = 2 * task->n * dtype_size((enum dtype)task->dtype);
+    uint64_t part_bytes = 2 * PART_LOADS * (uint64_t)shape->threads * GRID_LOAD_BYTES;
+    uint64_t parts = (row_bytes + part_bytes - 1) / part_bytes;
+    task->parts = 1;
+    task->blocks = smaller(task->rows, shape->capacity);
+    task->form = GRID_BLOCK_ROW;
+    if (must_split || (task->rows <= shape->capacity / 2 && row_bytes > BLOCK_ROW_BYTES)) {
+        uint64_t most = shape->capacity > task->rows ? shape->capacity / task->rows : 1;
+        task->form = GRID_SPLIT_ROW;
+        task->parts = smaller(parts, most);
+        task->blocks = task->rows * task->parts;
+    } else if (task->rows > shape->capacity && row_bytes <= WARP_ROW_BYTES) {
+        task->form = GRID_WARP_ROW;
+    }
+}

@@ -1,0 +1,443 @@
+/* exact_rows.cuh - what the exact kernels have in common: tasks, rows, loads, and the way from the
+ * threads' sums to a rounded result.
+ *
+ * Door: exact_rows<Sum>, the kernel, over a type's accumulator:
+ *   struct Sum {
+ *       enum { THREADS, BLOCKS };      of a block; that a multiprocessor should hold
+ *       enum { LOADS };                vectors of each operand in flight a thread
+ *       enum { SIZE, PARTS };          bytes of an element; real sums: 2 of complex types
+ *       enum { LIMBS, BASE };          of a part: the layout of gpu/exact/limbs.h
+ *       enum { PART_BYTES };           shared memory of a warp for a part, at least LIMBS int64
+ *       static const enum dtype DTYPE;
+ *       Sum(char *region, const grid_task &task)  region: the warp's shared memory, PARTS * PART_BYTES
+ *       void begin();                  the empty sum
+ *       void add(uint4 x, uint4 y);    the products of two vectors of 16 bytes
+ *       void pause();                  after at most LOADS of them: carries, when it is time
+ *       bool is_odd();                 some operand was not finite: what was added is of no use
+ *       void fold();                   the warp's limbs to the start of each part's memory
+ *       static unsigned special(uint4 x, uint4 y, const grid_task &task);
+ *   };
+ *
+ * Idea      a thread keeps a private exact sum, in registers or in its own column of shared memory, so
+ *           that its deposits meet nobody's. A warp folds its threads' sums, the block its warps', and
+ *           a row of several blocks is added up with one integer atomicAdd a limb that is not zero;
+ *           the last block to arrive rounds. Integer additions in any order give the same bits.
+ * Cost      operands read once; the rest is each accumulator's.
+ * Order     none matters.
+ * Error     half an ulp of the result, and none where the sum is a number of the result's type.
+ * Needs     launch.total zero where a row begins; any n, any alignment of 4 bytes or of an element.
+ * Source    S. Collange, D. Defour, S. Graillat, R. Iakymchuk, Numerical reproducibility for the
+ *           parallel reduction on multi- and many-core architectures, Parallel Computing 49, 2015;
+ *           CUDA C++ Programming Guide, memory fence functions (the last block to arrive).
+ */
+#ifndef GPU_KERNELS_EXACT_ROWS_CUH
+#define GPU_KERNELS_EXACT_ROWS_CUH
+
+#include "gpu/kernels/exact.h"
+
+namespace
+{
+
+const unsigned ALL_LANES = 0xffffffff;
+
+#ifdef DOTD_EMU
+__device__ inline char *dynamic_shared()
+{
+    return (char *)emu_shared();
+}
+#else
+extern __shared__ uint4 exact_shared[];
+__device__ inline char *dynamic_shared()
+{
+    return (char *)exact_shared;
+}
+#endif
+
+/* --- loads --- */
+
+/* 16 bytes at any address: the words that hold them, shifted. A word is read only if it holds at
+ * least one of the bytes. */
+__device__ inline uint4 load_words(const char *data)
+{
+    const unsigned shift = 8 * (unsigned)((uintptr_t)data % 4);
+    const unsigned *word = (const unsigned *)(data - shift / 8);
+    uint4 v = {__ldg(word), __ldg(word + 1), __ldg(word + 2), __ldg(word + 3)};
+    if (shift > 0) {
+        v.x = __funnelshift_r(v.x, v.y, shift);
+        v.y = __funnelshift_r(v.y, v.z, shift);
+        v.z = __funnelshift_r(v.z, v.w, shift);
+        v.w = __funnelshift_r(v.w, __ldg(word + 4), shift);
+    }
+    return v;
+}
+
+/* One element in a vector of zeros, whose products add nothing. */
+template <int SIZE> __device__ inline uint4 load_element(const char *data)
+{
+    uint4 v = {0, 0, 0, 0};
+    if (SIZE == 1) {
+        v.x = __ldg((const unsigned char *)data);
+    } else if (SIZE == 2) {
+        v.x = __ldg((const unsigned short *)data);
+    } else {
+        const unsigned *word = (const unsigned *)data;
+        v.x = __ldg(word);
+        if (SIZE >= 8)
+            v.y = __ldg(word + 1);
+        if (SIZE >= 16) {
+            v.z = __ldg(word + 2);
+            v.w = __ldg(word + 3);
+        }
+    }
+    return v;
+}
+
+/* --- rows --- */
+
+struct row {
+    const char *a, *b;
+    uint64_t n;
+    uint64_t lane, lanes; /* this thread, among those that share the row */
+};
+
+template <int SIZE>
+__device__ inline struct row row_of(const struct grid_task &task, uint32_t index, uint64_t lane,
+                                    uint64_t lanes)
+{
+    const uint32_t outer = index / task.inner_rows, inner = index % task.inner_rows;
+    struct row row;
+    row.a = (const char *)task.a + (outer * task.stride_a[0] + inner * task.stride_a[1]) * SIZE;
+    row.b = (const char *)task.b + (outer * task.stride_b[0] + inner * task.stride_b[1]) * SIZE;
+    row.n = task.n;
+    row.lane = lane;
+    row.lanes = lanes;
+    return row;
+}
+
+/* Vectors lane, lane + lanes, ... of count: all loads of a round are issued before any is used. */
+template <int LOADS, typename Visitor>
+__device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
+                                     uint64_t lanes, Visitor &visitor)
+{
+    uint64_t i = lane;
+    for (; i + (LOADS - 1) * lanes < count; i += LOADS * lanes) {
+        uint4 x[LOADS], y[LOADS];
+#pragma unroll
+        for (int k = 0; k < LOADS; k++) {
+            x[k] = __ldg(a + i + k * lanes);
+            y[k] = __ldg(b + i + k * lanes);
+        }
+#pragma unroll
+        for (int k = 0; k < LOADS; k++)
+            visitor.visit(x[k], y[k]);
+        visitor.pause();
+    }
+    for (; i < count; i += lanes)
+        visitor.visit(__ldg(a + i), __ldg(b + i));
+}
+
+/* Operands that are misaligned differently: correct, and coalesced, but with four loads a vector. */
+template <typename Visitor>
+__device__ inline void visit_unaligned(const char *a, const char *b, uint64_t count, uint64_t lane,
+                                       uint64_t lanes, Visitor &visitor)
+{
+    for (uint64_t i = lane; i < count; i += lanes) {
+        visitor.visit(load_words(a + GRID_LOAD_BYTES * i), load_words(b + GRID_LOAD_BYTES * i));
+        visitor.pause();
+    }
+}
+
+/* Shows the visitor every product of the thread's share in exactly one pair of vectors, and pauses
+ * after LOADS of them; LOADS more at most are not counted. Operands that reach a boundary of 16
+ * bytes together are read by vectors between it and the last one; what is left over at both ends, at
+ * most 30 elements, goes one to a lane. */
+template <int SIZE, int LOADS, typename Visitor>
+__device__ inline void visit_row(const struct row &row, Visitor &visitor)
+{
+    const uint64_t places = GRID_LOAD_BYTES / SIZE;
+    const unsigned over_a = (uintptr_t)row.a % GRID_LOAD_BYTES;
+    const unsigned over_b = (uintptr_t)row.b % GRID_LOAD_BYTES;
+    const bool is_aligned = over_a == over_b && over_a % SIZE == 0;
+    const uint64_t to_boundary =
+        is_aligned ? (GRID_LOAD_BYTES - over_a) % GRID_LOAD_BYTES / SIZE : 0;
+    const uint64_t head = to_boundary < row.n ? to_boundary : row.n;
+    const uint64_t vectors = (row.n - head) / places, tail = head + vectors * places;
+    const char *a = row.a + head * SIZE, *b = row.b + head * SIZE;
+    if (row.lane < head + (row.n - tail)) {
+        const uint64_t i = row.lane < head ? row.lane : tail + (row.lane - head);
+        visitor.visit(load_element<SIZE>(row.a + i * SIZE), load_element<SIZE>(row.b + i * SIZE));
+    }
+    if (is_aligned)
+        visit_aligned<LOADS>((const uint4 *)a, (const uint4 *)b, vectors, row.lane, row.lanes,
+                             visitor);
+    else
+        visit_unaligned(a, b, vectors, row.lane, row.lanes, visitor);
+}
+
+template <typename Sum> struct adder {
+    Sum &sum;
+    __device__ void visit(uint4 x, uint4 y)
+    {
+        sum.add(x, y);
+    }
+    __device__ void pause()
+    {
+        sum.pause();
+    }
+};
+
+template <typename Sum> struct finder {
+    const struct grid_task &task;
+    unsigned special;
+    __device__ void visit(uint4 x, uint4 y)
+    {
+        special |= Sum::special(x, y, task);
+    }
+    __device__ void pause()
+    {
+    }
+};
+
+/* Adds the thread's share and folds the warp's. Returns the warp's special bits: only where something
+ * was not finite are the operands read again to tell what. */
+template <typename Sum>
+__device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct grid_task &task)
+{
+    struct adder<Sum> adder = {
+        sum
+    };
+    struct finder<Sum> finder = {
+        task, 0
+    };
+    sum.begin();
+    visit_row<Sum::SIZE, Sum::LOADS>(row, adder);
+    if (sum.is_odd())
+        visit_row<Sum::SIZE, 1>(row, finder);
+    sum.fold();
+    return __reduce_or_sync(ALL_LANES, finder.special);
+}
+
+/* --- results --- */
+
+/* One warp rounds the row whose limbs lie at `limbs`, a part every PART_BYTES. Only the span between
+ * the lowest and the highest limb that is not zero is looked at closer. */
+template <typename Sum>
+__device__ __attribute__((noinline)) void
+settle(char *limbs, unsigned special, const struct grid_task &task, struct dot_value *ret)
+{
+    const unsigned lane = threadIdx.x % GRID_WARP;
+    int low = 0, high = Sum::LIMBS - 1;
+    for (int part = 0; part < Sum::PARTS && (int)Sum::BASE != (int)EXACT_INTEGER_BASE; part++) {
+        const int64_t *limb = (const int64_t *)(limbs + part * Sum::PART_BYTES);
+        int first = Sum::LIMBS, last = 0;
+        for (int i = 0; i < Sum::LIMBS; i += GRID_WARP) {
+            const bool is_set = i + lane < Sum::LIMBS && limb[i + lane] != 0;
+            const unsigned set = __ballot_sync(ALL_LANES, is_set);
+            if (set != 0) {
+                first = min(first, i + __ffs((int)set) - 1);
+                last = i + 31 - __clz((int)set);
+            }
+        }
+        if (lane == (unsigned)part) {
+            low = min(first, last);
+            high = last;
+        }
+    }
+    if (lane < Sum::PARTS) {
+        int64_t *limb = (int64_t *)(limbs + lane * Sum::PART_BYTES);
+        struct dot_value value = {};
+        exact_value(limb + low, high - low + 1, Sum::BASE + 32 * low,
+                    special >> (lane * EXACT_PART_BITS) & ((1 << EXACT_PART_BITS) - 1), Sum::DTYPE,
+                    (enum dtype)task.result_dtype, &value);
+        ret[lane] = value;
+    }
+    __syncwarp();
+}
+
+/* Of a block: everything but the accumulators. */
+struct desk {
+    struct grid_task task;
+    unsigned special[GRID_WARP]; /* by warp */
+    bool is_last;                /* the block is the row's last to arrive */
+};
+
+/* After each warp has folded: thread i adds up limb i of all warps and passes it on. Only it touches
+ * limb i of the first warp, so that may be overwritten. */
+template <typename Sum, typename Take> __device__ inline void fold_block(char *shared, Take take)
+{
+    const int warps = Sum::THREADS / GRID_WARP, step = Sum::PARTS * Sum::PART_BYTES;
+    __syncthreads();
+    for (int i = threadIdx.x; i < Sum::PARTS * Sum::LIMBS; i += Sum::THREADS) {
+        const int part = i / Sum::LIMBS, index = i % Sum::LIMBS;
+        char *at = shared + part * Sum::PART_BYTES + index * sizeof(int64_t);
+        int64_t total = 0;
+#pragma unroll 4
+        for (int warp = 0; warp < warps; warp++)
+            total += *(const int64_t *)(at + warp * step);
+        take(part, index, total, (int64_t *)at);
+    }
+    __syncthreads();
+}
+
+template <typename Sum> __device__ inline unsigned block_special(const struct desk &desk)
+{
+    unsigned special = 0;
+    for (int warp = 0; warp < Sum::THREADS / GRID_WARP; warp++)
+        special |= desk.special[warp];
+    return special;
+}
+
+/* --- the rows of a block --- */
+
+/* Where a thread stands: which rows it works on, and as which of how many threads. */
+struct place {
+    uint32_t row, row_step;
+    uint64_t lane, lanes;
+};
+
+/* Rows of warps are dealt to blocks first and to their warps second, so that few rows use many
+ * multiprocessors. */
+template <typename Sum>
+__device__ inline struct place place_of(const struct grid_task &task, uint32_t block)
+{
+    const uint32_t warps = Sum::THREADS / GRID_WARP, warp = threadIdx.x / GRID_WARP;
+    struct place place = {block, task.blocks, threadIdx.x, Sum::THREADS};
+    if (task.form == GRID_WARP_ROW) {
+        place.row = warp * task.blocks + block;
+        place.row_step = warps * task.blocks;
+        place.lane = threadIdx.x % GRID_WARP;
+        place.lanes = GRID_WARP;
+    } else if (task.form == GRID_SPLIT_ROW) {
+        place.row = block / task.parts;
+        place.row_step = task.rows; /* a block has one */
+        place.lane += (uint64_t)(block % task.parts) * Sum::THREADS;
+        place.lanes *= task.parts;
+    }
+    return place;
+}
+
+/* True in every thread of the block that comes last; then all other blocks' additions are seen. */
+__device__ inline bool arrive(struct exact_total *total, struct desk &desk)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        desk.is_last = atomicAdd(&total->arrived, 1u) == desk.task.parts - 1;
+    __syncthreads();
+    __threadfence();
+    return desk.is_last;
+}
+
+/* Takes the row's total and leaves zeros. */
+template <typename Sum>
+__device__ inline void take_total(char *shared, struct exact_total *total, struct desk &desk)
+{
+    for (int i = threadIdx.x; i < Sum::PARTS * Sum::LIMBS; i += Sum::THREADS) {
+        const int part = i / Sum::LIMBS, index = i % Sum::LIMBS;
+        int64_t *limb = (int64_t *)(shared + part * Sum::PART_BYTES);
+        limb[index] = (int64_t)__ldcg(&total->limb[part][index]);
+        total->limb[part][index] = 0;
+    }
+    if (threadIdx.x == 0) {
+        desk.special[0] = __ldcg(&total->special);
+        total->special = 0;
+        total->arrived = 0;
+    }
+    __syncthreads();
+}
+
+/* The block's sum goes to the row's total. True if this block is to round it. */
+template <typename Sum>
+__device__ inline bool add_to_total(char *shared, struct exact_total *total, struct desk &desk)
+{
+    fold_block<Sum>(shared, [&](int part, int index, int64_t limb, int64_t *) {
+        if (limb != 0)
+            atomicAdd((unsigned long long *)&total->limb[part][index], (unsigned long long)limb);
+    });
+    const unsigned special = block_special<Sum>(desk);
+    if (threadIdx.x == 0 && special != 0)
+        atomicOr(&total->special, special);
+    if (!desk.task.is_final || !arrive(total, desk))
+        return false;
+    take_total<Sum>(shared, total, desk);
+    return true;
+}
+
+template <typename Sum>
+__device__ inline void run_task(Sum &sum, char *shared, struct desk &desk,
+                                const struct exact_launch &launch)
+{
+    const struct grid_task &task = desk.task;
+    const uint32_t warp = threadIdx.x / GRID_WARP, lane = threadIdx.x % GRID_WARP;
+    const struct place place = place_of<Sum>(task, blockIdx.x - task.first_block);
+    for (uint32_t row = place.row; row < task.rows; row += place.row_step) {
+        struct dot_value *result = launch.result + task.result + row * Sum::PARTS;
+        const unsigned special =
+            add_row(sum, row_of<Sum::SIZE>(task, row, place.lane, place.lanes), task);
+        if (task.form == GRID_WARP_ROW) {
+            settle<Sum>(shared + warp * Sum::PARTS * Sum::PART_BYTES, special, task, result);
+            continue;
+        }
+        if (lane == 0)
+            desk.special[warp] = special;
+        bool rounds = true;
+        if (task.form == GRID_BLOCK_ROW)
+            fold_block<Sum>(shared, [](int, int, int64_t limb, int64_t *at) { *at = limb; });
+        else
+            rounds = add_to_total<Sum>(shared, &launch.total[task.total + row], desk);
+        if (rounds && warp == 0)
+            settle<Sum>(shared, block_special<Sum>(desk), task, result);
+        __syncthreads();
+    }
+}
+
+/* The table may lie in host memory: one thread a word fetches the block's entry, once. */
+template <typename Sum>
+__global__ void __launch_bounds__(Sum::THREADS, Sum::BLOCKS)
+    exact_rows(const __grid_constant__ struct exact_launch launch)
+{
+    static_assert(sizeof(struct grid_task) % sizeof(uint32_t) == 0, "copied word by word");
+    static_assert(sizeof(struct grid_task) / sizeof(uint32_t) <= Sum::THREADS, "a thread a word");
+    static_assert(Sum::PART_BYTES >= Sum::LIMBS * sizeof(int64_t), "limbs lie there");
+    __shared__ struct desk desk;
+    const struct grid_task *source = &launch.only;
+    if (launch.task_of_block != NULL)
+        source = &launch.task[launch.task_of_block[blockIdx.x]];
+    if (threadIdx.x < sizeof desk.task / sizeof(uint32_t))
+        ((uint32_t *)&desk.task)[threadIdx.x] = ((const uint32_t *)source)[threadIdx.x];
+    __syncthreads();
+    char *shared = dynamic_shared();
+    Sum sum(shared + threadIdx.x / GRID_WARP * (Sum::PARTS * Sum::PART_BYTES), desk.task);
+    run_task(sum, shared, desk, launch);
+}
+
+/* --- the host's side --- */
+
+template <typename Sum> cudaError_t open_rows(uint32_t multiprocessors, struct exact_shape *ret)
+{
+    const int bytes = Sum::THREADS / GRID_WARP * Sum::PARTS * Sum::PART_BYTES;
+    int blocks = 0;
+    cudaError_t status =
+        cudaFuncSetAttribute(exact_rows<Sum>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (status == cudaSuccess)
+        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, exact_rows<Sum>,
+                                                               Sum::THREADS, bytes);
+    if (status != cudaSuccess)
+        return status;
+    ret->threads = Sum::THREADS;
+    ret->capacity = (uint32_t)blocks * multiprocessors;
+    return cudaSuccess;
+}
+
+template <typename Sum>
+cudaError_t launch_rows(const struct exact_launch *launch, uint32_t blocks, cudaStream_t stream)
+{
+    const int bytes = Sum::THREADS / GRID_WARP * Sum::PARTS * Sum::PART_BYTES;
+    void *arguments[] = {const_cast<struct exact_launch *>(launch)};
+    return cudaLaunchKernel(exact_rows<Sum>, dim3(blocks), dim3(Sum::THREADS), arguments, bytes,
+                            stream);
+}
+
+} // namespace
+
+#endif

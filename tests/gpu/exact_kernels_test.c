@@ -1,0 +1,590 @@
+/* The exact kernels, launched one by one, against the description of the accumulator on the host. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/exact/limbs.h"
+#include "gpu/kernels/exact.h"
+
+enum {
+    OPERAND_BYTES = 64 << 20, /* of each */
+    RESULTS = 1 << 14,
+    TASKS = 64,
+    TOTALS = 64,
+};
+
+#define REQUIRE(call)                                               \
+    do {                                                            \
+        cudaError_t status_ = (call);                               \
+        if (status_ != cudaSuccess)                                 \
+            fail_msg("%s: %s", #call, cudaGetErrorString(status_)); \
+    } while (0)
+
+/* --- data --- */
+
+static uint64_t random_state = 1;
+
+static uint64_t random_bits(unsigned bits)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state ^ random_state >> 29) >> (64 - bits);
+}
+
+static int random_between(int low, int high)
+{
+    return low + (int)(random_bits(32) % (uint64_t)(high - low + 1));
+}
+
+/* The parts of a type: sign, exponent field, fraction. */
+struct layout {
+    unsigned field_bits, fraction_bits;
+};
+
+static struct layout layout_of(enum dtype part)
+{
+    switch (part) {
+    case DTYPE_FLOAT16:
+        return (struct layout){5, 10};
+    case DTYPE_BFLOAT16:
+        return (struct layout){8, 7};
+    case DTYPE_FLOAT32:
+        return (struct layout){8, 23};
+    default:
+        return (struct layout){11, 52};
+    }
+}
+
+enum kind {
+    KIND_UNIFORM,  /* one exponent field, the fraction random */
+    KIND_20,       /* exponents over 41 binades */
+    KIND_60,       /* over 121 */
+    KIND_FULL,     /* every finite bit pattern */
+    KIND_SMALL,    /* zeros, subnormal numbers, and the smallest normal ones */
+    KIND_LARGE,    /* the largest numbers, both signs */
+    KIND_CANCEL,   /* pairs that cancel, and one product of the smallest numbers */
+    KIND_CONSTANT, /* one pattern throughout: every carry in the same place */
+    KIND_ODD,      /* some infinities, now and then NaN */
+    KIND_COUNT
+};
+
+static uint64_t random_field(const struct layout *layout, enum kind kind)
+{
+    const int bias = (1 << (layout->field_bits - 1)) - 1, top = 2 * bias;
+    const int spread = kind == KIND_20 ? 20 : 60;
+    switch (kind) {
+    case KIND_UNIFORM:
+    case KIND_CONSTANT:
+        return (uint64_t)bias - 1;
+    case KIND_FULL:
+        return random_bits(32) % (uint64_t)(top + 1);
+    case KIND_SMALL:
+        return random_bits(2) == 3 ? 1 : 0;
+    case KIND_LARGE:
+        return (uint64_t)top;
+    default:
+        break;
+    }
+    int field = bias + random_between(-spread, spread);
+    return (uint64_t)(field < 0 ? 0 : field > top ? top : field);
+}
+
+static uint64_t random_real(enum dtype part, enum kind kind)
+{
+    const struct layout layout = layout_of(part);
+    const uint64_t sign = random_bits(1) << (layout.field_bits + layout.fraction_bits);
+    const uint64_t infinity = (((uint64_t)1 << layout.field_bits) - 1) << layout.fraction_bits;
+    if (kind == KIND_ODD && random_bits(9) == 0)
+        return infinity | sign | (random_bits(2) == 0 ? 1 : 0);
+    uint64_t fraction = random_bits(layout.fraction_bits);
+    if (kind == KIND_CONSTANT)
+        fraction = ((uint64_t)1 << layout.fraction_bits) - 1;
+    if (kind == KIND_SMALL && random_bits(2) == 0)
+        fraction = 0;
+    return (kind == KIND_CONSTANT ? 0 : sign) |
+           random_field(&layout, kind) << layout.fraction_bits | fraction;
+}
+
+static uint64_t random_integer(enum dtype dtype, enum kind kind)
+{
+    const unsigned bits = 8 * (unsigned)dtype_size(dtype);
+    if (kind == KIND_CONSTANT || (kind == KIND_LARGE && random_bits(1)))
+        return (uint64_t)1 << (bits - 1); /* the most negative one, or 128 */
+    if (kind == KIND_LARGE)
+        return ((uint64_t)1 << (bits - 1)) - 1;
+    return random_bits(kind == KIND_SMALL ? 3 : bits);
+}
+
+static void put(char *data, enum dtype part, uint64_t index, uint64_t bits)
+{
+    memcpy(data + index * dtype_size(part), &bits, dtype_size(part)); /* little-endian */
+}
+
+/* `count` elements of either operand; complex ones have two parts. */
+static void fill(char *a, char *b, enum dtype dtype, enum kind kind, uint64_t count)
+{
+    const enum dtype part = dtype_part(dtype);
+    const uint64_t parts = dtype_is_complex(dtype) ? 2 * count : count;
+    const uint64_t sign = (uint64_t)1 << (8 * dtype_size(part) - 1);
+    for (uint64_t i = 0; i < parts; i++) {
+        const bool is_integer = dtype_is_integer(dtype);
+        uint64_t x = is_integer ? random_integer(dtype, kind) : random_real(part, kind);
+        uint64_t y = is_integer ? random_integer(dtype, kind) : random_real(part, kind);
+        put(a, part, i, x);
+        put(b, part, i, y);
+        if (kind == KIND_CANCEL && !is_integer && i + 1 < parts) {
+            i++;
+            put(a, part, i, x ^ sign);
+            put(b, part, i, y);
+        }
+    }
+    if (kind == KIND_CANCEL && parts > 0)
+        put(a, part, parts - 1, 1);
+}
+
+/* --- the reference --- */
+
+static float half_to_float(uint16_t bits)
+{
+    const int field = bits >> 10 & 31, fraction = bits & 1023;
+    float value = field == 31 ? (fraction != 0 ? NAN : INFINITY)
+                  : field > 0 ? ldexpf((float)(fraction | 1024), field - 25)
+                              : ldexpf((float)fraction, -24);
+    return bits >> 15 ? -value : value;
+}
+
+static double real_at(const char *data, enum dtype part, uint64_t index)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, data + index * dtype_size(part), dtype_size(part));
+    uint32_t word = part == DTYPE_BFLOAT16 ? (uint32_t)bits << 16 : (uint32_t)bits;
+    float narrow;
+    double wide;
+    memcpy(&narrow, &word, sizeof narrow);
+    memcpy(&wide, &bits, sizeof wide);
+    if (part == DTYPE_FLOAT16)
+        return (double)half_to_float((uint16_t)bits);
+    return part == DTYPE_FLOAT64 ? wide : (double)narrow;
+}
+
+static int64_t integer_at(const char *data, enum dtype dtype, uint64_t index)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, data + index * dtype_size(dtype), dtype_size(dtype));
+    switch (dtype) {
+    case DTYPE_INT8:
+        return (int8_t)bits;
+    case DTYPE_UINT8:
+        return (uint8_t)bits;
+    case DTYPE_INT32:
+        return (int32_t)bits;
+    default:
+        return (int64_t)bits;
+    }
+}
+
+/* One real sum. */
+struct reference {
+    int64_t limb[EXACT_LIMBS_MAX];
+    unsigned special;
+};
+
+static void reference_add(struct reference *sum, enum dtype part, double x, double y)
+{
+    const unsigned special = exact_special_of(x, y);
+    sum->special |= special;
+    if (special != 0)
+        return;
+    if (part == DTYPE_FLOAT64)
+        exact_add_product64(sum->limb, x, y);
+    else
+        exact_add_product32(sum->limb, (float)x, (float)y);
+}
+
+static void reference_row(const struct grid_task *task, const char *a, const char *b,
+                          struct dot_value ret[2])
+{
+    const enum dtype dtype = (enum dtype)task->dtype, part = dtype_part(dtype);
+    static struct reference sum[2];
+    memset(sum, 0, sizeof sum);
+    for (uint64_t i = 0; i < task->n; i++) {
+        if (dtype_is_integer(dtype)) {
+            exact_add_integer(sum[0].limb,
+                              (exact_int128)integer_at(a, dtype, i) * integer_at(b, dtype, i));
+        } else if (dtype_is_complex(dtype)) {
+            double x = real_at(a, part, 2 * i), y = real_at(a, part, 2 * i + 1);
+            double u = real_at(b, part, 2 * i), v = real_at(b, part, 2 * i + 1);
+            y = task->conjugate ? -y : y;
+            reference_add(&sum[0], part, x, u);
+            reference_add(&sum[0], part, -y, v);
+            reference_add(&sum[1], part, x, v);
+            reference_add(&sum[1], part, y, u);
+        } else {
+            reference_add(&sum[0], part, real_at(a, part, i), real_at(b, part, i));
+        }
+    }
+    const struct exact_layout layout = exact_layout_of(dtype);
+    memset(ret, 0, 2 * sizeof *ret);
+    for (int i = 0; i < (dtype_is_complex(dtype) ? 2 : 1); i++)
+        exact_value(sum[i].limb, layout.limbs, layout.base, sum[i].special, dtype,
+                    (enum dtype)task->result_dtype, &ret[i]);
+}
+
+/* --- the device --- */
+
+/* The whole program's; one test after the other uses it. */
+static struct {
+    cudaStream_t stream;
+    uint32_t multiprocessors;
+    struct exact_shape shape[DTYPE_COUNT];
+    char *a, *b;     /* host, [OPERAND_BYTES] */
+    char *d_a, *d_b; /* their copies */
+    struct dot_value *result, *d_result;
+    struct grid_task *d_task;
+    uint32_t *task_of_block, *d_task_of_block;
+    uint32_t block_limit;
+    struct exact_total *d_total;
+} device;
+
+static int device_open(void **state)
+{
+    (void)state;
+    int count = 0, multiprocessors = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0)
+        return 0; /* each test skips itself */
+    REQUIRE(cudaSetDevice(0));
+    REQUIRE(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
+    device.multiprocessors = (uint32_t)multiprocessors;
+    device.block_limit = TASKS * 64 * device.multiprocessors;
+    REQUIRE(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking));
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        REQUIRE(exact_open((enum dtype)dtype, device.multiprocessors, &device.shape[dtype]));
+    device.a = malloc(OPERAND_BYTES);
+    device.b = malloc(OPERAND_BYTES);
+    device.result = malloc(RESULTS * sizeof *device.result);
+    device.task_of_block = malloc(device.block_limit * sizeof *device.task_of_block);
+    assert_true(device.a && device.b && device.result && device.task_of_block);
+    REQUIRE(cudaMalloc((void **)&device.d_a, OPERAND_BYTES));
+    REQUIRE(cudaMalloc((void **)&device.d_b, OPERAND_BYTES));
+    REQUIRE(cudaMalloc((void **)&device.d_result, RESULTS * sizeof *device.d_result));
+    REQUIRE(cudaMalloc((void **)&device.d_task, TASKS * sizeof *device.d_task));
+    REQUIRE(cudaMalloc((void **)&device.d_task_of_block,
+                       device.block_limit * sizeof *device.d_task_of_block));
+    REQUIRE(cudaMalloc((void **)&device.d_total, TOTALS * sizeof *device.d_total));
+    REQUIRE(cudaMemsetAsync(device.d_total, 0, TOTALS * sizeof *device.d_total, device.stream));
+    return 0;
+}
+
+static int device_close(void **state)
+{
+    (void)state;
+    free(device.a);
+    free(device.b);
+    free(device.result);
+    free(device.task_of_block);
+    if (device.stream == NULL)
+        return 0;
+    REQUIRE(cudaFree(device.d_a));
+    REQUIRE(cudaFree(device.d_b));
+    REQUIRE(cudaFree(device.d_result));
+    REQUIRE(cudaFree(device.d_task));
+    REQUIRE(cudaFree(device.d_task_of_block));
+    REQUIRE(cudaFree(device.d_total));
+    REQUIRE(cudaStreamDestroy(device.stream));
+    return 0;
+}
+
+static void require_device(void)
+{
+    if (device.stream == NULL)
+        skip();
+}
+
+static void upload(size_t bytes)
+{
+    assert_true(bytes <= OPERAND_BYTES);
+    REQUIRE(cudaMemcpyAsync(device.d_a, device.a, bytes, cudaMemcpyHostToDevice, device.stream));
+    REQUIRE(cudaMemcpyAsync(device.d_b, device.b, bytes, cudaMemcpyHostToDevice, device.stream));
+}
+
+static void launch(const struct grid_task *tasks, uint32_t count, uint32_t blocks)
+{
+    struct exact_launch launch = {.result = device.d_result, .total = device.d_total};
+    if (count == 1) {
+        launch.only = tasks[0];
+    } else {
+        launch.task = device.d_task;
+        launch.task_of_block = device.d_task_of_block;
+        REQUIRE(cudaMemcpyAsync(device.d_task, tasks, count * sizeof *tasks, cudaMemcpyHostToDevice,
+                                device.stream));
+        REQUIRE(cudaMemcpyAsync(device.d_task_of_block, device.task_of_block,
+                                blocks * sizeof *device.task_of_block, cudaMemcpyHostToDevice,
+                                device.stream));
+    }
+    REQUIRE(exact_launch((enum dtype)tasks[0].dtype, &launch, blocks, device.stream));
+    REQUIRE(cudaStreamSynchronize(device.stream));
+}
+
+static size_t parts_of(enum dtype dtype)
+{
+    return dtype_is_complex(dtype) ? 2 : 1;
+}
+
+/* Numbers the blocks, results and totals of tasks, and launches them. */
+static uint32_t run(struct grid_task *tasks, uint32_t count)
+{
+    uint32_t blocks = 0, results = 0, totals = 0;
+    assert_true(count <= TASKS);
+    for (uint32_t i = 0; i < count; i++) {
+        struct grid_task *task = &tasks[i];
+        task->first_block = blocks;
+        task->result = results;
+        task->total = totals;
+        results += task->rows * (uint32_t)parts_of((enum dtype)task->dtype);
+        totals += task->form == GRID_SPLIT_ROW ? task->rows : 0;
+        for (uint32_t block = 0; block < task->blocks; block++)
+            device.task_of_block[blocks++] = i;
+    }
+    assert_true(results <= RESULTS && totals <= TOTALS && blocks <= device.block_limit);
+    launch(tasks, count, blocks);
+    return results;
+}
+
+static void fetch(uint32_t results)
+{
+    REQUIRE(cudaMemcpyAsync(device.result, device.d_result, results * sizeof *device.result,
+                            cudaMemcpyDeviceToHost, device.stream));
+    REQUIRE(cudaStreamSynchronize(device.stream));
+}
+
+/* A task over the host's copy of the operands. */
+static struct grid_task task_of(enum dtype dtype, uint64_t n, uint32_t rows)
+{
+    return (struct grid_task){
+        .a = device.d_a,
+        .b = device.d_b,
+        .n = n,
+        .stride_a = {n, n},
+        .stride_b = {n, n},
+        .rows = rows,
+        .inner_rows = rows,
+        .dtype = dtype,
+        .result_dtype = dtype_is_integer(dtype) ? DTYPE_INT64 : dtype,
+        .is_final = 1,
+    };
+}
+
+static bool same_value(const struct dot_value *x, const struct dot_value *y)
+{
+    return memcmp(&x->sum, &y->sum, sizeof x->sum) == 0 && x->flags == y->flags &&
+           memcmp(&x->error_bound, &y->error_bound, sizeof x->error_bound) == 0 &&
+           memcmp(x->integer, y->integer, sizeof x->integer) == 0;
+}
+
+/* Compares all rows of a task that was computed and fetched. */
+static void compare(const struct grid_task *task, const char *what)
+{
+    const enum dtype dtype = (enum dtype)task->dtype;
+    for (uint32_t row = 0; row < task->rows; row++) {
+        const uint64_t outer = row / task->inner_rows, inner = row % task->inner_rows;
+        const uint64_t row_a = outer * task->stride_a[0] + inner * task->stride_a[1];
+        const uint64_t row_b = outer * task->stride_b[0] + inner * task->stride_b[1];
+        const size_t size = dtype_size(dtype);
+        struct dot_value want[2];
+        reference_row(task, device.a + ((const char *)task->a - device.d_a) + row_a * size,
+                      device.b + ((const char *)task->b - device.d_b) + row_b * size, want);
+        for (size_t part = 0; part < parts_of(dtype); part++) {
+            const struct dot_value *got =
+                &device.result[task->result + row * parts_of(dtype) + part];
+            if (!same_value(&want[part], got))
+                fail_msg(
+                    "%s: %s, n %llu, row %u of %u, part %zu, form %u, %u blocks a row: got %a, "
+                    "flags %#x, bound %a; expected %a, flags %#x, bound %a",
+                    what, dtype_name(dtype), (unsigned long long)task->n, row, task->rows, part,
+                    task->form, task->parts, got->sum, got->flags, got->error_bound, want[part].sum,
+                    want[part].flags, want[part].error_bound);
+        }
+    }
+}
+
+static void run_and_compare(struct grid_task *tasks, uint32_t count, const char *what)
+{
+    fetch(run(tasks, count));
+    for (uint32_t i = 0; i < count; i++)
+        compare(&tasks[i], what);
+}
+
+/* --- tests --- */
+
+static void check_length(enum dtype dtype, enum kind kind, uint64_t n, bool must_split)
+{
+    struct grid_task task = task_of(dtype, n, 1);
+    fill(device.a, device.b, dtype, kind, n);
+    upload(n * dtype_size(dtype));
+    exact_plan(&task, &device.shape[dtype], must_split);
+    run_and_compare(&task, 1, must_split ? "split" : "whole");
+}
+
+static void every_type_is_exact_at_every_length(void **state)
+{
+    (void)state;
+    require_device();
+    static const uint64_t lengths[] = {1,    2,    3,    5,    15,   16,    17,
+                                       31,   33,   64,   127,  255,  257,   511,
+                                       1023, 1025, 2047, 4097, 8191, 12289, 30011};
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (int kind = 0; kind < KIND_COUNT; kind++)
+            for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+                check_length((enum dtype)dtype, (enum kind)kind, lengths[i], false);
+                if (i % 2 == (size_t)kind % 2)
+                    check_length((enum dtype)dtype, (enum kind)kind, lengths[i], true);
+            }
+}
+
+static void every_result_type_is_rounded_once(void **state)
+{
+    (void)state;
+    require_device();
+    static const enum dtype results[] = {DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_FLOAT32,
+                                         DTYPE_FLOAT64};
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (int kind = 0; kind < KIND_COUNT; kind++)
+            for (size_t i = 0; i < 4; i++) {
+                enum dtype result = results[i];
+                if (dtype_is_complex((enum dtype)dtype))
+                    result = i % 2 ? DTYPE_COMPLEX64 : DTYPE_COMPLEX128;
+                struct grid_task task = task_of((enum dtype)dtype, 100 + 7 * i, 3);
+                task.result_dtype = result;
+                fill(device.a, device.b, (enum dtype)dtype, (enum kind)kind, 3 * task.n);
+                upload(3 * task.n * dtype_size((enum dtype)dtype));
+                exact_plan(&task, &device.shape[dtype], i == 3);
+                run_and_compare(&task, 1, "result type");
+            }
+}
+
+static void operands_may_begin_anywhere(void **state)
+{
+    (void)state;
+    require_device();
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        const enum dtype dtype = (enum dtype)d;
+        const size_t size = dtype_size(dtype), step = dtype_size(dtype_part(dtype));
+        fill(device.a, device.b, dtype, KIND_20, 5100);
+        upload(5100 * size);
+        for (size_t skew_a = 0; skew_a < 16; skew_a += step)
+            for (size_t skew_b = 0; skew_b < 16; skew_b += step) {
+                if (skew_a % size != skew_b % size && size > step && skew_b % 3 != 0)
+                    continue;
+                static const uint64_t lengths[] = {1, 20, 5001};
+                struct grid_task tasks[3];
+                for (int i = 0; i < 3; i++) {
+                    tasks[i] = task_of(dtype, lengths[i], 1);
+                    tasks[i].a = device.d_a + skew_a;
+                    tasks[i].b = device.d_b + skew_b;
+                    tasks[i].conjugate = dtype_is_complex(dtype) && i == 1;
+                    exact_plan(&tasks[i], &device.shape[dtype], skew_a == skew_b && i == 2);
+                }
+                run_and_compare(tasks, 3, "skew");
+            }
+    }
+}
+
+static void rows_broadcast_and_keep_apart(void **state)
+{
+    (void)state;
+    require_device();
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        const enum dtype dtype = (enum dtype)d;
+        const uint32_t many = device.shape[dtype].capacity + 5;
+        const struct {
+            uint32_t outer, inner;
+            uint64_t n;
+        } shapes[] = {{1, 2, 700}, {7, many / 7 + 1, 33}, {many, 1, 129}, {3, 2, 3001}, {1, 5, 1}};
+        fill(device.a, device.b, dtype, KIND_FULL, 3001 * 40);
+        upload(3001 * 40 * dtype_size(dtype));
+        struct grid_task tasks[5];
+        for (int i = 0; i < 5; i++) {
+            tasks[i] = task_of(dtype, shapes[i].n, shapes[i].outer * shapes[i].inner);
+            tasks[i].inner_rows = shapes[i].inner;
+            tasks[i].stride_a[0] = i % 2 ? shapes[i].n : 0;
+            tasks[i].stride_a[1] = i == 2 ? 0 : 3;
+            tasks[i].stride_b[0] = 1;
+            tasks[i].stride_b[1] = i == 3 ? shapes[i].n : 0;
+            exact_plan(&tasks[i], &device.shape[dtype], i == 0);
+        }
+        assert_int_equal(tasks[2].form, GRID_WARP_ROW);
+        assert_int_equal(tasks[0].form, GRID_SPLIT_ROW);
+        assert_int_equal(tasks[4].form, GRID_BLOCK_ROW);
+        run_and_compare(tasks, 5, "table");
+    }
+}
+
+/* As when the arena is smaller than the row: launches one after the other, rounded with the last. */
+static void a_row_may_come_in_several_launches(void **state)
+{
+    (void)state;
+    require_device();
+    for (int d = 0; d < DTYPE_COUNT; d++)
+        for (uint64_t pieces = 2; pieces <= 7; pieces++) {
+            const enum dtype dtype = (enum dtype)d;
+            const size_t size = dtype_size(dtype);
+            const uint64_t n = 9001 + pieces;
+            fill(device.a, device.b, dtype, pieces % 2 ? KIND_FULL : KIND_CANCEL, n);
+            upload(n * size);
+            uint32_t results = 0;
+            for (uint64_t i = 0; i < pieces; i++) {
+                const uint64_t first = n * i / pieces;
+                struct grid_task piece = task_of(dtype, n * (i + 1) / pieces - first, 1);
+                piece.a = device.d_a + first * size;
+                piece.b = device.d_b + first * size;
+                piece.is_final = i + 1 == pieces;
+                exact_plan(&piece, &device.shape[dtype], true);
+                results = run(&piece, 1);
+            }
+            fetch(results);
+            struct grid_task whole = task_of(dtype, n, 1);
+            compare(&whole, "pieces");
+        }
+}
+
+/* A thread's own sums must be carried or emptied many times: the order of blocks cannot help. */
+static void a_chain_of_millions_in_one_block_is_exact(void **state)
+{
+    (void)state;
+    require_device();
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        const enum dtype dtype = (enum dtype)d;
+        const uint64_t n = dtype_is_complex(dtype) ? 1500007 : 4500007;
+        const struct exact_shape one = {device.shape[dtype].threads, 1};
+        static const enum kind kinds[] = {KIND_CONSTANT, KIND_LARGE, KIND_FULL};
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            if (n * dtype_size(dtype) > OPERAND_BYTES)
+                continue;
+            struct grid_task task = task_of(dtype, n, 1);
+            fill(device.a, device.b, dtype, kinds[i], n);
+            upload(n * dtype_size(dtype));
+            exact_plan(&task, &one, false);
+            assert_int_equal(task.blocks, 1);
+            run_and_compare(&task, 1, "chain");
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_is_exact_at_every_length),
+        cmocka_unit_test(every_result_type_is_rounded_once),
+        cmocka_unit_test(operands_may_begin_anywhere),
+        cmocka_unit_test(rows_broadcast_and_keep_apart),
+        cmocka_unit_test(a_row_may_come_in_several_launches),
+        cmocka_unit_test(a_chain_of_millions_in_one_block_is_exact),
+    };
+    return cmocka_run_group_tests(tests, device_open, device_close);
+}

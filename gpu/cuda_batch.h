@@ -1,9 +1,9 @@
 /* cuda_batch.h - a batch of jobs on one CUDA device: staged, launched, collected, settled.
  *
  * Door: cuda_batch_create() on an open device; cuda_batch_compute() from one thread at a time. All
- * memory is allocated by create. An ordinary batch is one launch: operands that are small and
- * pinned are read in place, others are copied into the staging arena, and the table of tasks and
- * the results lie in pinned memory that the kernel reaches. What is too large for the arena or for
+ * memory is allocated by create. An ordinary batch is one launch for each type of operands: what is
+ * small and pinned is read in place, the rest is copied into the staging arena, and the table of tasks
+ * and the results lie in pinned memory that the kernels reach. What is too large for the arena or for
  * the tables takes several rounds.
  */
 #ifndef GPU_CUDA_BATCH_H
@@ -32,8 +32,5 @@ void cuda_batch_destroy(struct cuda_batch *batch); /* takes NULL */
 enum error cuda_batch_compute(struct cuda_batch *batch, const struct cuda_pinned *pinned,
                               struct job *first, struct backend_times *ret,
                               struct problem *problem);
-
-/* ERR_OK, or ERR_DEVICE with what was done and what CUDA said in problem->detail. */
-enum error cuda_check(cudaError_t status, const char *what, struct problem *problem);
 
 #endif

@@ -1,8 +1,10 @@
 /* self_test.c - known answers on every device before the first client (gpu_self_test in gpu.h).
  *
- * Operands are small whole numbers, so that every order of summation gives the exact sum, and one
- * wrong, missing or doubled term shows. The lengths take every road of a device: in place and
- * copied, one block and many, vector loads and single ones, many rows.
+ * Fast sums: operands are small whole numbers, so that every order of summation gives the exact sum,
+ * and one wrong, missing or doubled term shows. Exact sums: operands of any bit pattern that cancel
+ * in pairs, and one product that is left; it is known, or what the CPU says it is rounded to. The
+ * lengths take every road of a device: in place and copied, one block and many, vector loads and
+ * single ones, many rows.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -151,6 +153,192 @@ static enum error run_known(struct gpu *gpu, int device, const struct known *kno
     return error;
 }
 
+/* --- exact sums --- */
+
+/* What is left over when everything else has cancelled. */
+enum rest { REST_FIFTEEN, REST_ANY };
+
+static const uint64_t exact_lengths[] = {33, 4097, 70001};
+enum { EXACT_ROWS = 3, EXACT_VALUES = 2 * EXACT_ROWS };
+
+static uint64_t next_bits(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state ^ *state >> 29;
+}
+
+/* Bits of the fraction, and of the exponent above it. */
+struct layout {
+    unsigned fraction_bits, exponent_bits;
+};
+
+static struct layout layout_of(enum dtype part)
+{
+    switch (part) {
+    case DTYPE_FLOAT16:
+        return (struct layout){10, 5};
+    case DTYPE_BFLOAT16:
+        return (struct layout){7, 8};
+    case DTYPE_FLOAT32:
+        return (struct layout){23, 8};
+    default:
+        return (struct layout){52, 11};
+    }
+}
+
+/* 3 or 5, the only numbers that are asked for. */
+static uint64_t number_bits(enum dtype part, unsigned number)
+{
+    if (dtype_is_integer(part))
+        return number;
+    const struct layout layout = layout_of(part);
+    const uint64_t one = ((uint64_t)1 << (layout.exponent_bits - 1)) - 1;
+    return number == 3
+               ? (one + 1) << layout.fraction_bits | (uint64_t)1 << (layout.fraction_bits - 1)
+               : (one + 2) << layout.fraction_bits | (uint64_t)1 << (layout.fraction_bits - 2);
+}
+
+/* Any finite number; of integers an odd one, whose negative exists. */
+static uint64_t any_bits(enum dtype part, uint64_t *state)
+{
+    uint64_t bits = next_bits(state);
+    if (dtype_is_integer(part))
+        return bits | 1;
+    const struct layout layout = layout_of(part);
+    const uint64_t infinity = (((uint64_t)1 << layout.exponent_bits) - 1) << layout.fraction_bits;
+    return (bits & infinity) == infinity ? bits ^ (uint64_t)1 << layout.fraction_bits : bits;
+}
+
+static uint64_t negative_bits(enum dtype part, uint64_t bits)
+{
+    return dtype_is_integer(part) ? 0 - bits : bits ^ (uint64_t)1 << (8 * dtype_size(part) - 1);
+}
+
+static void put_bits(char *data, enum dtype part, uint64_t index, uint64_t bits)
+{
+    memcpy(data + index * dtype_size(part), &bits, dtype_size(part)); /* little-endian */
+}
+
+/* One operand's row of n elements, n odd. Neighbours are opposite in a and equal in b. Unsigned numbers
+ * have no opposite: theirs are zeros. */
+static void fill_row(char *data, enum dtype dtype, uint64_t n, bool is_a, enum rest rest,
+                     uint64_t *state)
+{
+    const enum dtype part = dtype_part(dtype);
+    const uint64_t parts = dtype_is_complex(dtype) ? 2 : 1;
+    for (uint64_t i = 0; i + 1 < n; i += 2)
+        for (uint64_t j = 0; j < parts; j++) {
+            uint64_t bits = is_a && dtype == DTYPE_UINT8 ? 0 : any_bits(part, state);
+            put_bits(data, part, parts * i + j, bits);
+            put_bits(data, part, parts * (i + 1) + j, is_a ? negative_bits(part, bits) : bits);
+        }
+    for (uint64_t j = 0; j < parts; j++) {
+        uint64_t bits = j == 0 ? number_bits(part, is_a ? 3 : 5) : 0;
+        put_bits(data, part, parts * (n - 1) + j, rest == REST_ANY ? any_bits(part, state) : bits);
+    }
+}
+
+/* a: EXACT_ROWS x n, then b: n. */
+static void fill_exact(char *data, enum dtype dtype, uint64_t n, enum rest rest)
+{
+    uint64_t state = n + dtype;
+    for (uint64_t row = 0; row <= EXACT_ROWS; row++)
+        fill_row(data + row * n * dtype_size(dtype), dtype, n, row < EXACT_ROWS, rest, &state);
+}
+
+static bool same_value(const struct dot_value *x, const struct dot_value *y)
+{
+    return memcmp(&x->sum, &y->sum, sizeof x->sum) == 0 &&
+           memcmp(&x->error_bound, &y->error_bound, sizeof x->error_bound) == 0 &&
+           x->flags == y->flags && memcmp(x->integer, y->integer, sizeof x->integer) == 0;
+}
+
+/* Computes one set of operands on a device; ret has room for EXACT_VALUES. */
+static enum error run_exact(struct gpu *gpu, int device, enum dtype dtype, uint64_t n,
+                            enum rest rest, struct dot_value *ret)
+{
+    const struct buffer_source *source = gpu_buffers(gpu);
+    const struct known known = {dtype, EXACT_ROWS, n};
+    struct tensor_pair pair = pair_of(&known);
+    struct block block = {0};
+    struct job job = {
+        .bytes = (EXACT_ROWS + 1) * n * dtype_size(dtype),
+        .accuracy = ACCURACY_EXACT,
+        .result_dtype = dtype_is_integer(dtype) ? DTYPE_INT64 : dtype,
+    };
+    enum error error = source->acquire(source->context, job.bytes, &block);
+    if (error == ERR_OK)
+        error = job_plan(&job, &pair, 1);
+    if (error == ERR_OK) {
+        fill_exact(block.data, dtype, n, rest);
+        job.base = block.data;
+        error = run(gpu, device, &job);
+    }
+    if (error == ERR_OK)
+        memcpy(ret, job.value, job.value_count * sizeof *ret);
+    job_fini(&job);
+    if (block.data != NULL)
+        source->release(source->context, block);
+    return error;
+}
+
+static enum error compare_exact(struct gpu *gpu, int device, enum dtype dtype, uint64_t n,
+                                const struct dot_value *want, const struct dot_value *got,
+                                struct problem *problem)
+{
+    const int values = dtype_is_complex(dtype) ? EXACT_VALUES : EXACT_ROWS;
+    for (int i = 0; i < values; i++)
+        if (!same_value(&want[i], &got[i]))
+            return problem_set(problem, ERR_DEVICE,
+                               "%s: exact sum %d of %llu %s products gave %a, not %a",
+                               gpu_device_info(gpu, device).id, i, (unsigned long long)n,
+                               dtype_name(dtype), got[i].sum, want[i].sum);
+    return ERR_OK;
+}
+
+/* 15, and nothing imaginary. */
+static void expect_fifteen(enum dtype dtype, struct dot_value *ret)
+{
+    const int step = dtype_is_complex(dtype) ? 2 : 1;
+    for (int i = 0; i < EXACT_ROWS * step; i += step) {
+        ret[i].sum = 15;
+        ret[i].integer[0] = dtype_is_integer(dtype) ? 15 : 0;
+    }
+}
+
+/* Both kinds of rest on one device. by_cpu: what the CPU gave for REST_ANY, set by device 0. */
+static enum error test_exact(struct gpu *gpu, int device, enum dtype dtype, uint64_t n,
+                             struct dot_value *by_cpu, struct problem *problem)
+{
+    struct dot_value want[EXACT_VALUES] = {0}, got[EXACT_VALUES] = {0}, any[EXACT_VALUES] = {0};
+    expect_fifteen(dtype, want);
+    enum error error = run_exact(gpu, device, dtype, n, REST_FIFTEEN, got);
+    if (error == ERR_OK)
+        error = run_exact(gpu, device, dtype, n, REST_ANY, any);
+    if (error != ERR_OK)
+        return problem_set(problem, error, "%s: the self-test could not run: %s",
+                           gpu_device_info(gpu, device).id, error_title(error));
+    if (device == 0)
+        memcpy(by_cpu, any, sizeof any);
+    error = compare_exact(gpu, device, dtype, n, want, got, problem);
+    return error == ERR_OK ? compare_exact(gpu, device, dtype, n, by_cpu, any, problem) : error;
+}
+
+static enum error test_exact_sums(struct gpu *gpu, struct problem *problem)
+{
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (size_t i = 0; i < sizeof exact_lengths / sizeof *exact_lengths; i++) {
+            struct dot_value by_cpu[EXACT_VALUES] = {0};
+            for (int device = 0; device < gpu_device_count(gpu); device++) {
+                enum error error =
+                    test_exact(gpu, device, (enum dtype)dtype, exact_lengths[i], by_cpu, problem);
+                if (error != ERR_OK)
+                    return error;
+            }
+        }
+    return ERR_OK;
+}
+
 enum error gpu_self_test(struct gpu *gpu, struct problem *problem)
 {
     for (int device = 0; device < gpu_device_count(gpu); device++)
@@ -159,5 +347,5 @@ enum error gpu_self_test(struct gpu *gpu, struct problem *problem)
             if (error != ERR_OK)
                 return error;
         }
-    return ERR_OK;
+    return test_exact_sums(gpu, problem);
 }

@@ -27,17 +27,6 @@ enum {
     ROUNDS = 32,                         /* of 32 products, between two readings */
 };
 
-__device__ inline float half_to_float(unsigned short bits)
-{
-#ifdef DOTD_EMU
-    return emu_half_to_float(bits);
-#else
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-    return value;
-#endif
-}
-
 __device__ inline float low_half(unsigned word)
 {
     return half_to_float((unsigned short)word);
@@ -102,12 +91,6 @@ class sum_float16
         __syncwarp();
     }
 
-    static __device__ unsigned special(uint4 x, uint4 y, const struct grid_task &)
-    {
-        return special_of(x.x, y.x) | special_of(x.y, y.y) | special_of(x.z, y.z) |
-               special_of(x.w, y.w);
-    }
-
   private:
     __device__ void add_word(unsigned x, unsigned y)
     {
@@ -132,12 +115,6 @@ class sum_float16
         coarse_ = __longlong_as_double(COARSE_BITS);
         fine_ = __longlong_as_double(FINE_BITS);
         count_ = 0;
-    }
-
-    static __device__ unsigned special_of(unsigned x, unsigned y)
-    {
-        return exact_special_of(low_half(x), low_half(y)) |
-               exact_special_of(high_half(x), high_half(y));
     }
 
     int64_t *limb_;

@@ -35,11 +35,6 @@ class integers
         return false;
     }
 
-    static __device__ unsigned special(uint4, uint4, const struct grid_task &)
-    {
-        return 0;
-    }
-
   protected:
     /* Words go to the limbs from `first` on; called with limbs that hold zeros or earlier words. */
     template <int COUNT> __device__ void fold_into(int first, struct words<COUNT> words)

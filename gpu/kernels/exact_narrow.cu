@@ -233,14 +233,6 @@ class sum_float32 : public columns<1, 4 * 4>
         for (int i = 0; i < 4; i++)
             put(column_, m.p[i], m.upper[i]);
     }
-
-    static __device__ unsigned special(uint4 x, uint4 y, const struct grid_task &)
-    {
-        return exact_special_of(as_float(x.x), as_float(y.x)) |
-               exact_special_of(as_float(x.y), as_float(y.y)) |
-               exact_special_of(as_float(x.z), as_float(y.z)) |
-               exact_special_of(as_float(x.w), as_float(y.w));
-    }
 };
 
 class sum_bfloat16 : public columns<1, 8 * 4>
@@ -259,12 +251,6 @@ class sum_bfloat16 : public columns<1, 8 * 4>
         add_words(x.z, y.z, x.w, y.w);
     }
 
-    static __device__ unsigned special(uint4 x, uint4 y, const struct grid_task &)
-    {
-        return special_of(x.x, y.x) | special_of(x.y, y.y) | special_of(x.z, y.z) |
-               special_of(x.w, y.w);
-    }
-
   private:
     __device__ void add_words(unsigned x0, unsigned y0, unsigned x1, unsigned y1)
     {
@@ -278,12 +264,6 @@ class sum_bfloat16 : public columns<1, 8 * 4>
 #pragma unroll
         for (int i = 0; i < 4; i++)
             put16(column_, m.p[i], m.upper[i]);
-    }
-
-    static __device__ unsigned special_of(unsigned x, unsigned y)
-    {
-        return exact_special_of(low_bfloat16(x), low_bfloat16(y)) |
-               exact_special_of(high_bfloat16(x), high_bfloat16(y));
     }
 };
 
@@ -320,21 +300,7 @@ class sum_complex64 : public columns<2, 4 * 4>
         }
     }
 
-    static __device__ unsigned special(uint4 x, uint4 y, const struct grid_task &task)
-    {
-        const unsigned flip = task.conjugate << 31;
-        return special_of(as_float(x.x), as_float(x.y ^ flip), as_float(y.x), as_float(y.y)) |
-               special_of(as_float(x.z), as_float(x.w ^ flip), as_float(y.z), as_float(y.w));
-    }
-
   private:
-    static __device__ unsigned special_of(float x, float y, float u, float v)
-    {
-        const unsigned real = exact_special_of(x, u) | exact_special_of(-y, v);
-        const unsigned imaginary = exact_special_of(x, v) | exact_special_of(y, u);
-        return real | imaginary << EXACT_PART_BITS;
-    }
-
     unsigned flip_; /* of the sign of a's imaginary part */
 };
 

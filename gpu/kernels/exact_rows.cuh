@@ -15,7 +15,6 @@
  *       void pause();                  after at most LOADS of them: carries, when it is time
  *       bool is_odd();                 some operand was not finite: what was added is of no use
  *       void fold();                   the warp's limbs to the start of each part's memory
- *       static unsigned special(uint4 x, uint4 y, const grid_task &task);
  *   };
  *
  * Idea      a thread keeps a private exact sum, in registers or in its own column of shared memory, so
@@ -33,12 +32,12 @@
 #ifndef GPU_KERNELS_EXACT_ROWS_CUH
 #define GPU_KERNELS_EXACT_ROWS_CUH
 
+#include "gpu/kernels/elements.cuh"
 #include "gpu/kernels/exact.h"
+#include "gpu/kernels/rows.cuh"
 
 namespace
 {
-
-const unsigned ALL_LANES = 0xffffffff;
 
 #ifdef DOTD_EMU
 __device__ inline char *dynamic_shared()
@@ -53,129 +52,13 @@ __device__ inline char *dynamic_shared()
 }
 #endif
 
-/* --- loads --- */
-
-/* 16 bytes at any address: the words that hold them, shifted. A word is read only if it holds at
- * least one of the bytes. */
-__device__ inline uint4 load_words(const char *data)
-{
-    const unsigned shift = 8 * (unsigned)((uintptr_t)data % 4);
-    const unsigned *word = (const unsigned *)(data - shift / 8);
-    uint4 v = {__ldg(word), __ldg(word + 1), __ldg(word + 2), __ldg(word + 3)};
-    if (shift > 0) {
-        v.x = __funnelshift_r(v.x, v.y, shift);
-        v.y = __funnelshift_r(v.y, v.z, shift);
-        v.z = __funnelshift_r(v.z, v.w, shift);
-        v.w = __funnelshift_r(v.w, __ldg(word + 4), shift);
-    }
-    return v;
-}
-
-/* One element in a vector of zeros, whose products add nothing. */
-template <int SIZE> __device__ inline uint4 load_element(const char *data)
-{
-    uint4 v = {0, 0, 0, 0};
-    if (SIZE == 1) {
-        v.x = __ldg((const unsigned char *)data);
-    } else if (SIZE == 2) {
-        v.x = __ldg((const unsigned short *)data);
-    } else {
-        const unsigned *word = (const unsigned *)data;
-        v.x = __ldg(word);
-        if (SIZE >= 8)
-            v.y = __ldg(word + 1);
-        if (SIZE >= 16) {
-            v.z = __ldg(word + 2);
-            v.w = __ldg(word + 3);
-        }
-    }
-    return v;
-}
-
-/* --- rows --- */
-
-struct row {
-    const char *a, *b;
-    uint64_t n;
-    uint64_t lane, lanes; /* this thread, among those that share the row */
-};
-
-template <int SIZE>
-__device__ inline struct row row_of(const struct grid_task &task, uint32_t index, uint64_t lane,
-                                    uint64_t lanes)
-{
-    const uint32_t outer = index / task.inner_rows, inner = index % task.inner_rows;
-    struct row row;
-    row.a = (const char *)task.a + (outer * task.stride_a[0] + inner * task.stride_a[1]) * SIZE;
-    row.b = (const char *)task.b + (outer * task.stride_b[0] + inner * task.stride_b[1]) * SIZE;
-    row.n = task.n;
-    row.lane = lane;
-    row.lanes = lanes;
-    return row;
-}
-
-/* Vectors lane, lane + lanes, ... of count: all loads of a round are issued before any is used. */
-template <int LOADS, typename Visitor>
-__device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
-                                     uint64_t lanes, Visitor &visitor)
-{
-    uint64_t i = lane;
-    for (; i + (LOADS - 1) * lanes < count; i += LOADS * lanes) {
-        uint4 x[LOADS], y[LOADS];
-#pragma unroll
-        for (int k = 0; k < LOADS; k++) {
-            x[k] = __ldg(a + i + k * lanes);
-            y[k] = __ldg(b + i + k * lanes);
-        }
-#pragma unroll
-        for (int k = 0; k < LOADS; k++)
-            visitor.visit(x[k], y[k]);
-        visitor.pause();
-    }
-    for (; i < count; i += lanes)
-        visitor.visit(__ldg(a + i), __ldg(b + i));
-}
-
-/* Operands that are misaligned differently: correct, and coalesced, but with four loads a vector. */
-template <typename Visitor>
-__device__ inline void visit_unaligned(const char *a, const char *b, uint64_t count, uint64_t lane,
-                                       uint64_t lanes, Visitor &visitor)
-{
-    for (uint64_t i = lane; i < count; i += lanes) {
-        visitor.visit(load_words(a + GRID_LOAD_BYTES * i), load_words(b + GRID_LOAD_BYTES * i));
-        visitor.pause();
-    }
-}
-
-/* Shows the visitor every product of the thread's share in exactly one pair of vectors, and pauses
- * after LOADS of them; LOADS more at most are not counted. Operands that reach a boundary of 16
- * bytes together are read by vectors between it and the last one; what is left over at both ends, at
- * most 30 elements, goes one to a lane. */
-template <int SIZE, int LOADS, typename Visitor>
-__device__ inline void visit_row(const struct row &row, Visitor &visitor)
-{
-    const uint64_t places = GRID_LOAD_BYTES / SIZE;
-    const unsigned over_a = (uintptr_t)row.a % GRID_LOAD_BYTES;
-    const unsigned over_b = (uintptr_t)row.b % GRID_LOAD_BYTES;
-    const bool is_aligned = over_a == over_b && over_a % SIZE == 0;
-    const uint64_t to_boundary =
-        is_aligned ? (GRID_LOAD_BYTES - over_a) % GRID_LOAD_BYTES / SIZE : 0;
-    const uint64_t head = to_boundary < row.n ? to_boundary : row.n;
-    const uint64_t vectors = (row.n - head) / places, tail = head + vectors * places;
-    const char *a = row.a + head * SIZE, *b = row.b + head * SIZE;
-    if (row.lane < head + (row.n - tail)) {
-        const uint64_t i = row.lane < head ? row.lane : tail + (row.lane - head);
-        visitor.visit(load_element<SIZE>(row.a + i * SIZE), load_element<SIZE>(row.b + i * SIZE));
-    }
-    if (is_aligned)
-        visit_aligned<LOADS>((const uint4 *)a, (const uint4 *)b, vectors, row.lane, row.lanes,
-                             visitor);
-    else
-        visit_unaligned(a, b, vectors, row.lane, row.lanes, visitor);
-}
+/* --- sums --- */
 
 template <typename Sum> struct adder {
     Sum &sum;
+    __device__ adder(Sum &s) : sum(s)
+    {
+    }
     __device__ void visit(uint4 x, uint4 y)
     {
         sum.add(x, y);
@@ -186,12 +69,16 @@ template <typename Sum> struct adder {
     }
 };
 
-template <typename Sum> struct finder {
+/* Looks for what is not finite. */
+template <enum dtype DTYPE> struct finder {
     const struct grid_task &task;
     unsigned special;
+    __device__ finder(const struct grid_task &t) : task(t), special(0)
+    {
+    }
     __device__ void visit(uint4 x, uint4 y)
     {
-        special |= Sum::special(x, y, task);
+        special |= special_of<DTYPE>(x, y, task.conjugate != 0);
     }
     __device__ void pause()
     {
@@ -203,18 +90,14 @@ template <typename Sum> struct finder {
 template <typename Sum>
 __device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct grid_task &task)
 {
-    struct adder<Sum> adder = {
-        sum
-    };
-    struct finder<Sum> finder = {
-        task, 0
-    };
+    adder<Sum> added(sum);
+    finder<Sum::DTYPE> found(task);
     sum.begin();
-    visit_row<Sum::SIZE, Sum::LOADS>(row, adder);
+    visit_row<Sum::SIZE, Sum::LOADS>(row, added);
     if (sum.is_odd())
-        visit_row<Sum::SIZE, 1>(row, finder);
+        visit_row<Sum::SIZE, 1>(row, found);
     sum.fold();
-    return __reduce_or_sync(ALL_LANES, finder.special);
+    return __reduce_or_sync(ALL_LANES, found.special);
 }
 
 /* --- results --- */
@@ -289,33 +172,6 @@ template <typename Sum> __device__ inline unsigned block_special(const struct de
 
 /* --- the rows of a block --- */
 
-/* Where a thread stands: which rows it works on, and as which of how many threads. */
-struct place {
-    uint32_t row, row_step;
-    uint64_t lane, lanes;
-};
-
-/* Rows of warps are dealt to blocks first and to their warps second, so that few rows use many
- * multiprocessors. */
-template <typename Sum>
-__device__ inline struct place place_of(const struct grid_task &task, uint32_t block)
-{
-    const uint32_t warps = Sum::THREADS / GRID_WARP, warp = threadIdx.x / GRID_WARP;
-    struct place place = {block, task.blocks, threadIdx.x, Sum::THREADS};
-    if (task.form == GRID_WARP_ROW) {
-        place.row = warp * task.blocks + block;
-        place.row_step = warps * task.blocks;
-        place.lane = threadIdx.x % GRID_WARP;
-        place.lanes = GRID_WARP;
-    } else if (task.form == GRID_SPLIT_ROW) {
-        place.row = block / task.parts;
-        place.row_step = task.rows; /* a block has one */
-        place.lane += (uint64_t)(block % task.parts) * Sum::THREADS;
-        place.lanes *= task.parts;
-    }
-    return place;
-}
-
 /* True in every thread of the block that comes last; then all other blocks' additions are seen. */
 __device__ inline bool arrive(struct exact_total *total, struct desk &desk)
 {
@@ -369,7 +225,7 @@ __device__ inline void run_task(Sum &sum, char *shared, struct desk &desk,
 {
     const struct grid_task &task = desk.task;
     const uint32_t warp = threadIdx.x / GRID_WARP, lane = threadIdx.x % GRID_WARP;
-    const struct place place = place_of<Sum>(task, blockIdx.x - task.first_block);
+    const struct place place = place_of<Sum::THREADS>(task, blockIdx.x - task.first_block);
     for (uint32_t row = place.row; row < task.rows; row += place.row_step) {
         struct dot_value *result = launch.result + task.result + row * Sum::PARTS;
         const unsigned special =
@@ -391,21 +247,13 @@ __device__ inline void run_task(Sum &sum, char *shared, struct desk &desk,
     }
 }
 
-/* The table may lie in host memory: one thread a word fetches the block's entry, once. */
 template <typename Sum>
 __global__ void __launch_bounds__(Sum::THREADS, Sum::BLOCKS)
     exact_rows(const __grid_constant__ struct exact_launch launch)
 {
-    static_assert(sizeof(struct grid_task) % sizeof(uint32_t) == 0, "copied word by word");
-    static_assert(sizeof(struct grid_task) / sizeof(uint32_t) <= Sum::THREADS, "a thread a word");
     static_assert(Sum::PART_BYTES >= Sum::LIMBS * sizeof(int64_t), "limbs lie there");
     __shared__ struct desk desk;
-    const struct grid_task *source = &launch.only;
-    if (launch.task_of_block != NULL)
-        source = &launch.task[launch.task_of_block[blockIdx.x]];
-    if (threadIdx.x < sizeof desk.task / sizeof(uint32_t))
-        ((uint32_t *)&desk.task)[threadIdx.x] = ((const uint32_t *)source)[threadIdx.x];
-    __syncthreads();
+    fetch_task(&desk.task, launch.task, launch.task_of_block, &launch.only);
     char *shared = dynamic_shared();
     Sum sum(shared + threadIdx.x / GRID_WARP * (Sum::PARTS * Sum::PART_BYTES), desk.task);
     run_task(sum, shared, desk, launch);

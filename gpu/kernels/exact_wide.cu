@@ -210,11 +210,6 @@ template <int PART_COUNT, int COUNT> class columns
     unsigned largest_; /* exponent of any operand */
 };
 
-__device__ inline double as_double(unsigned low, unsigned upper)
-{
-    return __hiloint2double((int)upper, (int)low);
-}
-
 class sum_float64 : public columns<1, 2 * 8>
 {
   public:
@@ -229,12 +224,6 @@ class sum_float64 : public columns<1, 2 * 8>
     {
         add_one(number_of(x.x, x.y), number_of(y.x, y.y));
         add_one(number_of(x.z, x.w), number_of(y.z, y.w));
-    }
-
-    static __device__ unsigned special(uint4 x, uint4 y, const struct grid_task &)
-    {
-        return exact_special_of(as_double(x.x, x.y), as_double(y.x, y.y)) |
-               exact_special_of(as_double(x.z, x.w), as_double(y.z, y.w));
     }
 
   private:
@@ -268,15 +257,6 @@ class sum_complex128 : public columns<2, 2 * 4>
         put(column_, x, u);
         put(column_, y, v);
         see(max(x.exponent, y.exponent), max(u.exponent, v.exponent));
-    }
-
-    static __device__ unsigned special(uint4 a, uint4 b, const struct grid_task &task)
-    {
-        const double x = as_double(a.x, a.y), y = as_double(a.z, a.w ^ task.conjugate << 31);
-        const double u = as_double(b.x, b.y), v = as_double(b.z, b.w);
-        const unsigned real = exact_special_of(x, u) | exact_special_of(-y, v);
-        const unsigned imaginary = exact_special_of(x, v) | exact_special_of(y, u);
-        return real | imaginary << EXACT_PART_BITS;
     }
 
   private:

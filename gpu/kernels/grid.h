@@ -22,6 +22,7 @@ enum {
     GRID_WARPS = GRID_THREADS / GRID_WARP,
     GRID_LOAD_BYTES = 16, /* of one vector load */
     GRID_LOADS = 4,       /* of each operand in flight a thread */
+    GRID_CHAINS = 4,      /* accumulators of a thread's sum in the fast kernel */
 };
 
 /* Who computes a row. */
@@ -66,7 +67,8 @@ struct exact_shape {
  * blocks meet in memory that outlasts a launch. */
 void exact_plan(struct grid_task *task, const struct exact_shape *shape, bool must_split);
 
-/* Roundings between a product and a row's total at most, the product's own not counted. */
+/* Of the fast kernel: roundings between a product and a row's total at most, the product's own not
+ * counted. */
 uint64_t grid_depth(const struct grid_task *task);
 
 /* All pointers in the device's eyes. */

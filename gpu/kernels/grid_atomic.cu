@@ -3,9 +3,9 @@
  * Idea      a block looks up its task, strides over its rows or its part of a row, and folds its
  *           sums by halves in shared memory; a row that one block owns is stored, a row of several
  *           blocks gets one atomicAdd a block. Sums are float64 whatever the elements: the
- *           conversions hide behind the loads, and products of float32 are exact.
+ *           conversions hide behind the loads, and products of narrower floats are exact.
  * Cost      operands read once, 16 bytes a load and 4 loads of each in flight; 5 barriers and at
- *           most 2 atomics a block.
+ *           most 2 atomics a block and real sum.
  * Order     atomics arrive in any order: the last bits of a split row may change from run to run.
  * Error     proved in bound.c; depth by grid_depth(): terms a thread + log2 block + blocks a row.
  * Needs     launch.split zero before the launch; any n, any element-aligned operands.
@@ -13,129 +13,78 @@
  *           functions; PTX ISA, atom: float64 additions do not flush subnormal numbers.
  * Measured  tests/bench/results.
  */
+#include "gpu/kernels/elements.cuh"
 #include "gpu/kernels/grid_atomic.h"
+#include "gpu/kernels/rows.cuh"
 
 namespace
 {
 
-template <typename T> struct vector_of;
-template <> struct vector_of<float> {
-    typedef float4 type;
-};
-template <> struct vector_of<double> {
-    typedef double2 type;
-};
-
-/* A thread's sums: one accumulator a place of a vector, so that additions do not wait for each
- * other. Only the first 16 / sizeof(T) are used; the compiler drops the rest. */
+/* One real sum of a thread. A vector's products go to the accumulators in turn, so that additions do
+ * not wait for each other; the compiler drops those that are not used. */
 struct sums {
-    double sum[4], sum_abs[4];
+    double sum[GRID_CHAINS], sum_abs[GRID_CHAINS];
 };
 
-__device__ inline void add(struct sums &s, int place, double x, double y)
+__device__ inline void clear(struct sums &s)
 {
-    s.sum[place] = fma(x, y, s.sum[place]);
-    s.sum_abs[place] = fma(fabs(x), fabs(y), s.sum_abs[place]);
-}
-
-__device__ inline void add(struct sums &s, float4 x, float4 y)
-{
-    add(s, 0, x.x, y.x);
-    add(s, 1, x.y, y.y);
-    add(s, 2, x.z, y.z);
-    add(s, 3, x.w, y.w);
-}
-
-__device__ inline void add(struct sums &s, double2 x, double2 y)
-{
-    add(s, 0, x.x, y.x);
-    add(s, 1, x.y, y.y);
-}
-
-/* Vectors `lane`, `lane + lanes`, ... of count: a round's loads are issued before any is used. */
-template <typename V>
-__device__ inline void add_vectors(struct sums &s, const V *a, const V *b, uint64_t count,
-                                   uint64_t lane, uint64_t lanes)
-{
-    uint64_t i = lane;
-    for (; i + (GRID_LOADS - 1) * lanes < count; i += GRID_LOADS * lanes) {
-        V x[GRID_LOADS], y[GRID_LOADS];
 #pragma unroll
-        for (int k = 0; k < GRID_LOADS; k++) {
-            x[k] = __ldg(a + i + k * lanes);
-            y[k] = __ldg(b + i + k * lanes);
-        }
-#pragma unroll
-        for (int k = 0; k < GRID_LOADS; k++)
-            add(s, x[k], y[k]);
-    }
-    for (; i < count; i += lanes)
-        add(s, __ldg(a + i), __ldg(b + i));
+    for (int i = 0; i < GRID_CHAINS; i++)
+        s.sum[i] = s.sum_abs[i] = 0;
 }
 
-/* The same with single elements, for operands that are misaligned differently: still coalesced. */
-template <typename T>
-__device__ inline void add_elements(struct sums &s, const T *a, const T *b, uint64_t count,
-                                    uint64_t lane, uint64_t lanes)
+__device__ inline void add(struct sums &s, int index, double x, double y)
 {
-    const int places = GRID_LOAD_BYTES / sizeof(T);
-    uint64_t i = lane;
-    for (; i + (GRID_LOADS - 1) * lanes < count; i += GRID_LOADS * lanes) {
-        T x[GRID_LOADS], y[GRID_LOADS];
-#pragma unroll
-        for (int k = 0; k < GRID_LOADS; k++) {
-            x[k] = __ldg(a + i + k * lanes);
-            y[k] = __ldg(b + i + k * lanes);
-        }
-#pragma unroll
-        for (int k = 0; k < GRID_LOADS; k++)
-            add(s, k % places, x[k], y[k]);
-    }
-    for (; i < count; i += lanes)
-        add(s, 0, __ldg(a + i), __ldg(b + i));
+    s.sum[index % GRID_CHAINS] = fma(x, y, s.sum[index % GRID_CHAINS]);
+    s.sum_abs[index % GRID_CHAINS] = fma(fabs(x), fabs(y), s.sum_abs[index % GRID_CHAINS]);
 }
 
-/* The share of one of `lanes` threads in a row: single elements up to the first boundary of 16
- * bytes, vectors, single elements behind the last. */
-template <typename T>
-__device__ inline struct grid_sum add_row(const T *a, const T *b, uint64_t n, uint64_t lane,
-                                          uint64_t lanes)
+__device__ inline struct grid_sum total_of(const struct sums &s)
 {
-    typedef typename vector_of<T>::type vector;
-    const uint64_t places = GRID_LOAD_BYTES / sizeof(T);
-    const uint64_t over_a = (uintptr_t)a / sizeof(T) % places;
-    const uint64_t over_b = (uintptr_t)b / sizeof(T) % places;
-    struct sums s = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-    if (over_a == over_b) {
-        const uint64_t to_boundary = (places - over_a) % places;
-        const uint64_t head = to_boundary < n ? to_boundary : n;
-        const uint64_t vectors = (n - head) / places, tail = head + vectors * places;
-        if (lane < head)
-            add(s, 0, __ldg(a + lane), __ldg(b + lane));
-        add_vectors(s, (const vector *)(a + head), (const vector *)(b + head), vectors, lane,
-                    lanes);
-        if (lane < n - tail)
-            add(s, 0, __ldg(a + tail + lane), __ldg(b + tail + lane));
-    } else {
-        add_elements(s, a, b, n, lane, lanes);
-    }
     struct grid_sum total = {(s.sum[0] + s.sum[1]) + (s.sum[2] + s.sum[3]),
                              (s.sum_abs[0] + s.sum_abs[1]) + (s.sum_abs[2] + s.sum_abs[3])};
     return total;
 }
 
+/* A thread's share of a row. Complex: (a + i b)(c + i d) = (a c - b d) + i (a d + b c). */
+template <enum dtype DTYPE> struct share {
+    enum { PARTS = element<DTYPE>::PARTS, REALS = GRID_LOAD_BYTES / element<DTYPE>::BYTES };
+    struct sums part[PARTS];
+    bool conjugate;
+
+    __device__ void visit(const uint4 &x, const uint4 &y)
+    {
+#pragma unroll
+        for (int i = 0; i < REALS; i += PARTS) {
+            const double a = real_of<DTYPE>(x, i), c = real_of<DTYPE>(y, i);
+            add(part[0], i, a, c);
+            if (PARTS == 2) {
+                const double b = real_of<DTYPE>(x, i + 1), d = real_of<DTYPE>(y, i + 1);
+                const double s = conjugate ? -b : b;
+                add(part[0], i + 1, -s, d);
+                add(part[PARTS - 1], i, a, d);
+                add(part[PARTS - 1], i + 1, s, c);
+            }
+        }
+    }
+
+    __device__ void pause()
+    {
+    }
+};
+
 /* The warp's total, in its first thread. */
 __device__ inline struct grid_sum fold_warp(struct grid_sum s)
 {
     for (int half = GRID_WARP / 2; half > 0; half /= 2) {
-        s.sum += __shfl_down_sync(0xffffffff, s.sum, half);
-        s.sum_abs += __shfl_down_sync(0xffffffff, s.sum_abs, half);
+        s.sum += __shfl_down_sync(ALL_LANES, s.sum, half);
+        s.sum_abs += __shfl_down_sync(ALL_LANES, s.sum_abs, half);
     }
     return s;
 }
 
 /* The block's total, in its first thread: by halves in shared memory down to one warp. No barrier
- * at the end: when the next row comes, a thread overwrites only its own slot, and whoever read that
+ * at the end: when the next sum comes, a thread overwrites only its own slot, and whoever read that
  * slot did so before the last barrier here. */
 __device__ inline struct grid_sum fold_block(struct grid_sum s)
 {
@@ -158,98 +107,59 @@ __device__ inline struct grid_sum fold_block(struct grid_sum s)
     return fold_warp(s);
 }
 
-template <typename T>
-__device__ inline struct grid_sum add_row_of(const struct grid_task &task, uint32_t row,
-                                             uint64_t lane, uint64_t lanes)
+__device__ inline void put_total(const struct grid_task &task, const struct grid_launch &launch,
+                                 uint32_t index, const struct grid_sum &s)
 {
-    const uint32_t outer = row / task.inner_rows, inner = row % task.inner_rows;
-    const T *a = (const T *)task.a + outer * task.stride_a[0] + inner * task.stride_a[1];
-    const T *b = (const T *)task.b + outer * task.stride_b[0] + inner * task.stride_b[1];
-    return add_row(a, b, task.n, lane, lanes);
-}
-
-/* Rows are dealt to blocks first and to their warps second, so that few rows use many
- * multiprocessors. */
-template <typename T>
-__device__ inline void warp_rows(const struct grid_task &task, uint32_t block,
-                                 struct grid_sum *result)
-{
-    const uint32_t warp = threadIdx.x / GRID_WARP, lane = threadIdx.x % GRID_WARP;
-    for (uint32_t row = warp * task.blocks + block; row < task.rows;
-         row += GRID_WARPS * task.blocks) {
-        struct grid_sum s = fold_warp(add_row_of<T>(task, row, lane, GRID_WARP));
-        if (lane == 0)
-            result[task.result + row] = s;
+    if (task.form != GRID_SPLIT_ROW) {
+        launch.result[task.result + index] = s;
+        return;
     }
+    atomicAdd(&launch.split[task.total + index].sum, s.sum);
+    atomicAdd(&launch.split[task.total + index].sum_abs, s.sum_abs);
 }
 
-template <typename T>
-__device__ inline void block_rows(const struct grid_task &task, uint32_t block,
-                                  struct grid_sum *result)
-{
-    for (uint32_t row = block; row < task.rows; row += task.blocks) {
-        struct grid_sum s = fold_block(add_row_of<T>(task, row, threadIdx.x, GRID_THREADS));
-        if (threadIdx.x == 0)
-            result[task.result + row] = s;
-    }
-}
-
-template <typename T>
-__device__ inline void split_row(const struct grid_task &task, uint32_t block,
-                                 struct grid_sum *split)
-{
-    const uint32_t row = block / task.parts, part = block % task.parts;
-    const uint64_t lane = (uint64_t)part * GRID_THREADS + threadIdx.x;
-    const uint64_t lanes = (uint64_t)task.parts * GRID_THREADS;
-    struct grid_sum s = fold_block(add_row_of<T>(task, row, lane, lanes));
-    if (threadIdx.x == 0) {
-        atomicAdd(&split[task.result + row].sum, s.sum);
-        atomicAdd(&split[task.result + row].sum_abs, s.sum_abs);
-    }
-}
-
-template <typename T>
-__device__ inline void run_task(const struct grid_task &task, const struct grid_launch &launch)
-{
-    const uint32_t block = blockIdx.x - task.first_block;
-    if (task.form == GRID_WARP_ROW)
-        warp_rows<T>(task, block, launch.result);
-    else if (task.form == GRID_BLOCK_ROW)
-        block_rows<T>(task, block, launch.result);
-    else
-        split_row<T>(task, block, launch.split);
-}
-
-/* The table may lie in host memory: one thread a word fetches the block's entry, once. */
+template <enum dtype DTYPE>
 __global__ void __launch_bounds__(GRID_THREADS, 2)
     grid_atomic(const __grid_constant__ struct grid_launch launch)
 {
+    const int parts = element<DTYPE>::PARTS, size = parts * element<DTYPE>::BYTES;
     __shared__ struct grid_task task;
-    const struct grid_task *source = &launch.only;
-    if (launch.task_of_block != NULL)
-        source = &launch.task[launch.task_of_block[blockIdx.x]];
-    if (threadIdx.x < sizeof task / sizeof(uint32_t))
-        ((uint32_t *)&task)[threadIdx.x] = ((const uint32_t *)source)[threadIdx.x];
-    __syncthreads();
-    if (task.dtype == DTYPE_FLOAT32)
-        run_task<float>(task, launch);
-    else
-        run_task<double>(task, launch);
+    fetch_task(&task, launch.task, launch.task_of_block, &launch.only);
+    const struct place place = place_of<GRID_THREADS>(task, blockIdx.x - task.first_block);
+    const bool is_warp = task.form == GRID_WARP_ROW;
+    for (uint32_t row = place.row; row < task.rows; row += place.row_step) {
+        struct share<DTYPE> share;
+        share.conjugate = task.conjugate != 0;
+        for (int part = 0; part < parts; part++)
+            clear(share.part[part]);
+        visit_row<size, GRID_LOADS>(row_of<size>(task, row, place.lane, place.lanes), share);
+        for (int part = 0; part < parts; part++) {
+            const struct grid_sum mine = total_of(share.part[part]);
+            const struct grid_sum total = is_warp ? fold_warp(mine) : fold_block(mine);
+            if (threadIdx.x % (is_warp ? GRID_WARP : GRID_THREADS) == 0)
+                put_total(task, launch, row * parts + part, total);
+        }
+    }
 }
 
-static_assert(sizeof(struct grid_task) % sizeof(uint32_t) == 0, "copied word by word");
-static_assert(sizeof(struct grid_task) / sizeof(uint32_t) <= GRID_THREADS, "a thread a word");
+typedef void (*kernel)(const struct grid_launch launch);
+
+const kernel kernels[DTYPE_COUNT] = {
+#define X(code, size, name, alias, numpy, oip) grid_atomic<code>,
+    DTYPE_MAP(X)
+#undef X
+};
 
 } // namespace
 
-cudaError_t grid_atomic_blocks(int *ret)
+cudaError_t grid_atomic_blocks(enum dtype dtype, int *ret)
 {
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(ret, grid_atomic, GRID_THREADS, 0);
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(ret, kernels[dtype], GRID_THREADS, 0);
 }
 
-cudaError_t grid_atomic_launch(const struct grid_launch *launch, uint32_t blocks,
+cudaError_t grid_atomic_launch(enum dtype dtype, const struct grid_launch *launch, uint32_t blocks,
                                cudaStream_t stream)
 {
     void *arguments[] = {const_cast<struct grid_launch *>(launch)};
-    return cudaLaunchKernel(grid_atomic, dim3(blocks), dim3(GRID_THREADS), arguments, 0, stream);
+    return cudaLaunchKernel(kernels[dtype], dim3(blocks), dim3(GRID_THREADS), arguments, 0, stream);
 }

@@ -11,10 +11,11 @@ extern "C" {
 #endif
 
 /* Blocks that one multiprocessor of the current device holds at once. */
-cudaError_t grid_atomic_blocks(int *ret);
+cudaError_t grid_atomic_blocks(enum dtype dtype, int *ret);
 
-/* Queues one kernel of so many blocks on the stream. *launch is copied. */
-cudaError_t grid_atomic_launch(const struct grid_launch *launch, uint32_t blocks,
+/* Queues one kernel of so many blocks on the stream; all its tasks are of `dtype`. *launch is
+ * copied. */
+cudaError_t grid_atomic_launch(enum dtype dtype, const struct grid_launch *launch, uint32_t blocks,
                                cudaStream_t stream);
 
 #ifdef __cplusplus

@@ -35,15 +35,19 @@ void grid_plan(struct grid_task *task, uint32_t capacity)
     }
 }
 
-/* In a thread: its share of the vectors or single elements, dealt to one accumulator for each place
- * of a vector; the first of them also gets what is left over at the ends (at most 4). Then the
- * accumulators are folded (2), then the block or warp, then the parts arrive in turn. */
+/* In a thread: its share of the vectors, whose products are dealt to the accumulators in turn, and one
+ * vector more of what is left over at the ends. Then the accumulators are folded (2), then the block
+ * or warp, then the parts arrive one after the other. Adding to nothing but zeros does not round. */
 uint64_t grid_depth(const struct grid_task *task)
 {
-    uint64_t places = GRID_LOAD_BYTES / dtype_size((enum dtype)task->dtype);
+    const enum dtype dtype = (enum dtype)task->dtype;
+    uint64_t places = GRID_LOAD_BYTES / dtype_size(dtype);
+    uint64_t terms = dtype_is_complex(dtype) ? 2 : 1; /* products an element, in each part */
+    uint64_t chain = (places * terms + GRID_CHAINS - 1) / GRID_CHAINS; /* of a vector's */
     uint64_t lanes = task->form == GRID_WARP_ROW ? GRID_WARP : GRID_THREADS * (uint64_t)task->parts;
     uint64_t tree = (uint64_t)__builtin_ctz(task->form == GRID_WARP_ROW ? GRID_WARP : GRID_THREADS);
-    uint64_t depth = task->n / (places * lanes) + 4 + 2 + tree + task->parts;
-    uint64_t serial = task->n - 1; /* adding to nothing but zeros does not round */
+    uint64_t vectors = task->n / (places * lanes) + 2;
+    uint64_t depth = vectors * chain + 2 + tree + task->parts;
+    uint64_t serial = terms * task->n - 1;
     return depth < serial ? depth : serial;
 }

@@ -52,7 +52,7 @@ struct bench {
     cudaStream_t stream;
     cudaEvent_t begin, end;
     cublasHandle_t cublas;
-    uint32_t capacity;
+    uint32_t capacity[DTYPE_COUNT];
     void *d_flush; /* twice L2 */
     size_t flush_bytes;
     void *d_a, *d_b;
@@ -66,8 +66,10 @@ static void bench_open(struct bench *bench, size_t bytes)
     REQUIRE(cudaGetDevice(&device));
     REQUIRE(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     REQUIRE(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
-    REQUIRE(grid_atomic_blocks(&blocks));
-    bench->capacity = (uint32_t)(multiprocessors * blocks);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        REQUIRE(grid_atomic_blocks((enum dtype)dtype, &blocks));
+        bench->capacity[dtype] = (uint32_t)(multiprocessors * blocks);
+    }
     bench->flush_bytes = 2 * (size_t)l2;
     REQUIRE(cudaStreamCreate(&bench->stream));
     REQUIRE(cudaEventCreate(&bench->begin));
@@ -124,17 +126,17 @@ static void queue_grid(struct bench *bench, enum dtype dtype, uint64_t n)
         .only =
             {.a = bench->d_a, .b = bench->d_b, .n = n, .rows = 1, .inner_rows = 1, .dtype = dtype},
     };
-    grid_plan(&launch.only, bench->capacity);
+    grid_plan(&launch.only, bench->capacity[dtype]);
     if (launch.only.form == GRID_SPLIT_ROW)
         REQUIRE(cudaMemsetAsync(launch.split, 0, sizeof *launch.split, bench->stream));
-    REQUIRE(grid_atomic_launch(&launch, launch.only.blocks, bench->stream));
+    REQUIRE(grid_atomic_launch(dtype, &launch, launch.only.blocks, bench->stream));
 }
 
 static double grid_result(const struct bench *bench, enum dtype dtype, uint64_t n)
 {
     struct grid_task task = {.n = n, .rows = 1, .dtype = dtype};
     struct grid_sum sums[2];
-    grid_plan(&task, bench->capacity);
+    grid_plan(&task, bench->capacity[dtype]);
     REQUIRE(cudaMemcpy(sums, bench->d_sum, sizeof sums, cudaMemcpyDeviceToHost));
     return sums[task.form == GRID_SPLIT_ROW].sum;
 }
@@ -192,7 +194,7 @@ static void compare_kernels(double largest)
     bench_open(&bench, (size_t)largest * sizeof(double));
     (void)printf("%-7s %10s %10s %9s %10s %9s %8s %9s\n", "dtype", "n", "grid us", "GB/s",
                  "cuBLAS us", "GB/s", "speed-up", "differ");
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+    for (enum dtype dtype = DTYPE_FLOAT32; dtype <= DTYPE_FLOAT64; dtype++) {
         fill(bench.d_a, dtype, (size_t)largest * dtype_size(dtype));
         fill(bench.d_b, dtype, (size_t)largest * dtype_size(dtype));
         for (double n = 100; n <= largest; n *= 10)

@@ -1,9 +1,13 @@
-/* Every CUDA device against the CPU through gpu.h; skipped by name where there is none. */
+/* Every CUDA device against the CPU, through the door of gpu.h; skipped by name where there is none.
+ *
+ *   cuda_test [EVERY]      only every EVERY-th comparison of a long series: the emulated device is slow
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,6 +15,7 @@
 #include <string.h>
 
 #include "gpu/gpu.h"
+#include "tests/gpu/operands.h"
 
 /* Waits for a number of jobs. */
 struct sink {
@@ -69,22 +74,6 @@ static struct gpu *open_gpu(struct gpu_config config)
     return gpu;
 }
 
-static uint64_t random_state = 1;
-
-static uint64_t random_bits(unsigned bits)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state ^ random_state >> 29) >> (64 - bits);
-}
-
-/* Either sign, magnitudes over 16 binades, all bits of the mantissa in use. */
-static double random_value(enum dtype dtype)
-{
-    double value =
-        ldexp((double)random_bits(dtype == DTYPE_FLOAT32 ? 24 : 53), (int)random_bits(4) - 40);
-    return random_bits(1) ? value : -value;
-}
-
 /* One job over pool memory, computed on the CPU and then on a device. */
 struct trial {
     struct gpu *gpu;
@@ -108,37 +97,31 @@ static void trial_fini(struct trial *trial)
     source->release(source->context, trial->block);
 }
 
-static void put(void *data, enum dtype dtype, size_t index, double value)
-{
-    if (dtype == DTYPE_FLOAT32)
-        ((float *)data)[index] = (float)value;
-    else
-        ((double *)data)[index] = value;
-}
-
 /* Adds an operand of random elements, `skew` elements behind a boundary of 64 bytes. */
-static struct tensor trial_operand(struct trial *trial, enum dtype dtype, struct shape shape,
-                                   size_t skew)
+static struct tensor trial_operand(struct trial *trial, enum dtype dtype, enum kind kind,
+                                   struct shape shape, size_t skew)
 {
     uint64_t count = 0;
     assert_int_equal(shape_count(&shape, &count), ERR_OK);
     struct tensor tensor = {dtype, shape, (trial->used + 63) / 64 * 64 + skew * dtype_size(dtype)};
     trial->used = tensor.offset + count * dtype_size(dtype);
     assert_true(trial->used <= trial->block.size);
-    for (uint64_t i = 0; i < count; i++)
-        put((char *)trial->block.data + tensor.offset, dtype, i, random_value(dtype));
+    operand_fill((char *)trial->block.data + tensor.offset, dtype, kind, count);
     return tensor;
 }
 
-static struct tensor_pair trial_pair(struct trial *trial, enum dtype dtype, struct shape a,
-                                     struct shape b, size_t skew_a, size_t skew_b)
+static struct tensor_pair trial_pair(struct trial *trial, enum dtype dtype, enum kind kind,
+                                     struct shape a, struct shape b, size_t skew_a, size_t skew_b)
 {
     struct problem problem;
     struct tensor_pair pair = {
-        .a = trial_operand(trial, dtype, a, skew_a),
-        .b = trial_operand(trial, dtype, b, skew_b),
+        .a = trial_operand(trial, dtype, kind, a, skew_a),
+        .b = trial_operand(trial, dtype, kind, b, skew_b),
     };
     assert_int_equal(shape_dot(&a, &b, &pair.result, &problem), ERR_OK);
+    if (a.rank == 1 && b.rank == 1)
+        operands_fill((char *)trial->block.data + pair.a.offset,
+                      (char *)trial->block.data + pair.b.offset, dtype, kind, a.dim[0]);
     return pair;
 }
 
@@ -158,13 +141,19 @@ static void plan(struct trial *trial, const struct tensor_pair *pairs, size_t co
     assert_int_equal(job_plan(&trial->job, pairs, count), ERR_OK);
 }
 
+static bool same_bits(double x, double y)
+{
+    return memcmp(&x, &y, sizeof x) == 0;
+}
+
 static bool same_or_both_nan(double x, double y)
 {
     return x == y || (isnan(x) && isnan(y));
 }
 
-static void compare(const struct dot_value *want, const struct dot_value *got, const char *what,
-                    size_t index)
+/* Fast results differ in their last bits, within their bounds. */
+static void compare_fast(const struct dot_value *want, const struct dot_value *got,
+                         const char *what, size_t index)
 {
     bool is_close = isfinite(want->sum) && isfinite(got->sum)
                         ? fabs(got->sum - want->sum) <= got->error_bound + want->error_bound
@@ -172,9 +161,6 @@ static void compare(const struct dot_value *want, const struct dot_value *got, c
     if (!is_close)
         fail_msg("%s, value %zu: %.17g, bound %g, where the CPU has %.17g, bound %g", what, index,
                  got->sum, got->error_bound, want->sum, want->error_bound);
-    if (isfinite(want->sum_abs) && fabs(got->sum_abs - want->sum_abs) > 1e-9 * want->sum_abs)
-        fail_msg("%s, value %zu: sum_abs %.17g, expected %.17g", what, index, got->sum_abs,
-                 want->sum_abs);
     unsigned ignored = FLAG_INEXACT; /* follows the bound, and the bounds differ */
     if ((got->flags | ignored) != (want->flags | ignored))
         fail_msg("%s, value %zu: flags %#x, expected %#x", what, index, got->flags, want->flags);
@@ -184,8 +170,33 @@ static void compare(const struct dot_value *want, const struct dot_value *got, c
     assert_int_equal(!(got->flags & FLAG_INEXACT), got->error_bound == 0);
 }
 
-/* Computes the planned job on the CPU and on every device, and compares every value. */
-static void check(struct trial *trial, const char *what)
+static void compare_exact(const struct dot_value *want, const struct dot_value *got,
+                          const char *what, size_t index)
+{
+    if (!same_bits(want->sum, got->sum) || !same_bits(want->error_bound, got->error_bound) ||
+        want->flags != got->flags || memcmp(want->integer, got->integer, sizeof want->integer) != 0)
+        fail_msg("%s, value %zu: exactly %a, bound %a, flags %#x, where the CPU has %a, %a, %#x",
+                 what, index, got->sum, got->error_bound, got->flags, want->sum, want->error_bound,
+                 want->flags);
+}
+
+static void compare(const struct job *job, const struct dot_value *want,
+                    const struct dot_value *got, const char *what, size_t index)
+{
+    bool is_exact = job->accuracy == ACCURACY_EXACT || want->integer[0] != 0;
+    if (is_exact)
+        compare_exact(want, got, what, index);
+    else
+        compare_fast(want, got, what, index);
+    bool has_abs = !is_exact || job->wants_abs;
+    if (has_abs && isfinite(want->sum_abs) &&
+        fabs(got->sum_abs - want->sum_abs) > 1e-9 * want->sum_abs)
+        fail_msg("%s, value %zu: sum_abs %.17g, expected %.17g", what, index, got->sum_abs,
+                 want->sum_abs);
+}
+
+/* Computes the job on the CPU and on every device, and compares every value. */
+static void check_accuracy(struct trial *trial, const char *what)
 {
     struct job *job = &trial->job;
     struct dot_value *want = malloc((job->value_count + 1) * sizeof *want);
@@ -202,7 +213,7 @@ static void check(struct trial *trial, const char *what)
         if (job->error != ERR_OK)
             fail_msg("%s: %s", what, error_title(job->error));
         for (size_t i = 0; i < job->value_count; i++)
-            compare(&want[i], &job->value[i], what, i);
+            compare(job, &want[i], &job->value[i], what, i);
         const struct job_times *times = &job->times;
         assert_int_equal(times->started_ns + times->copy_in_ns + times->compute_ns +
                              times->copy_out_ns,
@@ -211,17 +222,48 @@ static void check(struct trial *trial, const char *what)
     free(want);
 }
 
-static void check_vectors(struct gpu *gpu, enum dtype dtype, uint64_t n, size_t skew_a,
-                          size_t skew_b)
+/* Another result type, and now and then the sum of absolute values, for every job that asks. */
+static void choose_options(struct job *job, enum dtype dtype)
+{
+    static const enum dtype reals[] = {DTYPE_FLOAT64, DTYPE_FLOAT32, DTYPE_FLOAT16, DTYPE_BFLOAT16};
+    static unsigned turn;
+    turn++;
+    job->result_dtype = reals[turn % 4];
+    if (dtype_is_complex(dtype))
+        job->result_dtype = turn % 2 ? DTYPE_COMPLEX64 : DTYPE_COMPLEX128;
+    if (dtype_is_integer(dtype) && turn % 3 != 0)
+        job->result_dtype = DTYPE_INT64;
+    job->wants_abs = turn % 5 == 0;
+    job->conjugate = turn % 7 < 3;
+}
+
+static unsigned every = 1; /* main()'s */
+
+/* Both ways; the fast one only on data whose float64 sums keep some meaning. */
+static void check(struct trial *trial, enum dtype dtype, enum kind kind, const char *what)
+{
+    static unsigned turn;
+    if (turn++ % every != 0)
+        return;
+    choose_options(&trial->job, dtype);
+    trial->job.accuracy = ACCURACY_EXACT;
+    check_accuracy(trial, what);
+    trial->job.accuracy = ACCURACY_FAST;
+    if (kind == KIND_UNIFORM || kind == KIND_20)
+        check_accuracy(trial, what);
+}
+
+static void check_vectors(struct gpu *gpu, enum dtype dtype, enum kind kind, uint64_t n,
+                          size_t skew_a, size_t skew_b)
 {
     char what[80];
-    (void)snprintf(what, sizeof what, "%s, n %llu, skew %zu and %zu", dtype_name(dtype),
-                   (unsigned long long)n, skew_a, skew_b);
+    (void)snprintf(what, sizeof what, "%s, kind %d, n %llu, skew %zu and %zu", dtype_name(dtype),
+                   kind, (unsigned long long)n, skew_a, skew_b);
     struct trial trial;
     trial_init(&trial, gpu, 2 * n * dtype_size(dtype) + 256);
-    struct tensor_pair pair = trial_pair(&trial, dtype, vector(n), vector(n), skew_a, skew_b);
+    struct tensor_pair pair = trial_pair(&trial, dtype, kind, vector(n), vector(n), skew_a, skew_b);
     plan(&trial, &pair, 1);
-    check(&trial, what);
+    check(&trial, dtype, kind, what);
     trial_fini(&trial);
 }
 
@@ -234,7 +276,9 @@ static void cuda_agrees_with_the_cpu_at_every_length(void **state)
     struct gpu *gpu = open_gpu(wide_config);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-            check_vectors(gpu, dtype, lengths[i], 0, 0);
+            for (int kind = 0; kind < KIND_COUNT; kind++)
+                if (lengths[i] < 5000 || kind == (int)i % KIND_COUNT || kind == KIND_20)
+                    check_vectors(gpu, dtype, kind, lengths[i], 0, 0);
     gpu_close(gpu);
 }
 
@@ -246,7 +290,7 @@ static void cuda_takes_operands_at_any_element(void **state)
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         for (size_t i = 0; i < sizeof some / sizeof *some; i++)
             for (size_t skew = 0; skew < 16; skew++)
-                check_vectors(gpu, dtype, some[i], skew / 4, skew % 4);
+                check_vectors(gpu, dtype, KIND_20, some[i], skew / 4, skew % 4);
     gpu_close(gpu);
 }
 
@@ -257,17 +301,20 @@ static void cuda_works_in_pieces_when_the_arena_is_small(void **state)
     config.device_bytes = 64 << 10;
     struct gpu *gpu = open_gpu(config);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-        check_vectors(gpu, dtype, 300001, 1, 1);
-        check_vectors(gpu, dtype, 50001, 1, 2);
+        check_vectors(gpu, dtype, KIND_20, 300001, 1, 1);
+        check_vectors(gpu, dtype, KIND_20, 50001, 1, 2);
+        check_vectors(gpu, dtype, KIND_CANCEL, 100003, 0, 0);
+        check_vectors(gpu, dtype, KIND_ODD, 100003, 0, 0);
         struct trial trial;
         trial_init(&trial, gpu, 8 << 20);
         struct tensor_pair pairs[] = {
-            trial_pair(&trial, dtype, matrix(301, 1003), vector(1003), 0, 0),
-            trial_pair(&trial, dtype, (struct shape){3, {7, 1, 1031}}, matrix(5, 1031), 0, 1),
-            trial_pair(&trial, dtype, matrix(3, 20011), matrix(3, 20011), 1, 0),
+            trial_pair(&trial, dtype, KIND_20, matrix(301, 1003), vector(1003), 0, 0),
+            trial_pair(&trial, dtype, KIND_20, (struct shape){3, {7, 1, 1031}}, matrix(5, 1031), 0,
+                       1),
+            trial_pair(&trial, dtype, KIND_20, matrix(3, 20011), matrix(3, 20011), 1, 0),
         };
         plan(&trial, pairs, 3);
-        check(&trial, "pieces");
+        check(&trial, dtype, KIND_20, "pieces");
         trial_fini(&trial);
     }
     gpu_close(gpu);
@@ -297,9 +344,9 @@ static void cuda_broadcasts(void **state)
             struct trial trial;
             trial_init(&trial, gpu, 8 << 20);
             struct tensor_pair pair =
-                trial_pair(&trial, dtype, shapes[i].a, shapes[i].b, i % 3, i % 2);
+                trial_pair(&trial, dtype, KIND_20, shapes[i].a, shapes[i].b, i % 3, i % 2);
             plan(&trial, &pair, 1);
-            check(&trial, what);
+            check(&trial, dtype, KIND_20, what);
             trial_fini(&trial);
         }
     gpu_close(gpu);
@@ -317,14 +364,29 @@ static void cuda_takes_pairs_of_mixed_lengths(void **state)
         trial_init(&trial, gpu, 32 << 20);
         for (size_t i = 0; i < PAIRS; i++) {
             uint64_t n = i % 1000 == 7 ? 50000 : i % 61;
-            pairs[i] = trial_pair(&trial, dtype, vector(n), vector(n), i % 3, i % 5);
+            pairs[i] = trial_pair(&trial, dtype, KIND_20, vector(n), vector(n), i % 3, i % 5);
         }
         plan(&trial, pairs, PAIRS);
-        check(&trial, "pairs");
+        check(&trial, dtype, KIND_20, "pairs");
         trial_fini(&trial);
     }
     free(pairs);
     gpu_close(gpu);
+}
+
+/* A job of the batch test: of every type, accuracy and length. */
+static void batch_job(struct gpu *gpu, struct trial *trial, size_t i)
+{
+    const enum dtype dtype = (enum dtype)(i % DTYPE_COUNT);
+    const bool is_exact = i % 3 != 0;
+    const enum kind kind = is_exact ? (enum kind)(i / 7 % KIND_COUNT) : KIND_20;
+    const uint64_t n = i % 50 == 49 ? 100000 + i : i % 10 == 9 ? 5000 + i : i;
+    trial_init(trial, gpu, 2 * n * dtype_size(dtype) + 256);
+    struct tensor_pair pair =
+        trial_pair(trial, dtype, kind, vector(n), vector(n), i % 2, i % 4 / 2);
+    plan(trial, &pair, 1);
+    choose_options(&trial->job, dtype);
+    trial->job.accuracy = is_exact ? ACCURACY_EXACT : ACCURACY_FAST;
 }
 
 /* Jobs of every kind at once: whichever batches they form, each gets its own result. */
@@ -334,18 +396,13 @@ static void cuda_keeps_the_jobs_of_a_batch_apart(void **state)
     enum { JOBS = 500 };
     struct gpu *gpu = open_gpu(wide_config);
     struct trial *trial = calloc(JOBS, sizeof *trial);
-    struct dot_value *want = calloc(JOBS, sizeof *want);
+    struct dot_value(*want)[2] = calloc(JOBS, sizeof *want);
     assert_non_null(trial);
     assert_non_null(want);
     for (size_t i = 0; i < JOBS; i++) {
-        enum dtype dtype = i % 3 == 0 ? DTYPE_FLOAT64 : DTYPE_FLOAT32;
-        uint64_t n = i % 50 == 49 ? 100000 + i : i % 10 == 9 ? 5000 + i : i;
-        trial_init(&trial[i], gpu, 2 * n * 8 + 256);
-        struct tensor_pair pair =
-            trial_pair(&trial[i], dtype, vector(n), vector(n), i % 2, i % 4 / 2);
-        plan(&trial[i], &pair, 1);
+        batch_job(gpu, &trial[i], i);
         gpu_compute(gpu, &trial[i].job);
-        want[i] = trial[i].job.value[0];
+        memcpy(want[i], trial[i].job.value, trial[i].job.value_count * sizeof **want);
     }
     for (int device = 1; device < gpu_device_count(gpu); device++) {
         struct sink sink;
@@ -357,7 +414,8 @@ static void cuda_keeps_the_jobs_of_a_batch_apart(void **state)
         sink_wait(&sink, JOBS);
         for (size_t i = 0; i < JOBS; i++) {
             assert_int_equal(trial[i].job.error, ERR_OK);
-            compare(&want[i], &trial[i].job.value[0], "batch", i);
+            for (size_t j = 0; j < trial[i].job.value_count; j++)
+                compare(&trial[i].job, &want[i][j], &trial[i].job.value[j], "batch", i);
         }
     }
     for (size_t i = 0; i < JOBS; i++)
@@ -378,15 +436,22 @@ static void cuda_takes_memory_that_is_not_pinned(void **state)
     struct trial trial = {.gpu = gpu, .block = {heap, 2 * N * sizeof *heap}};
     struct tensor_pair pair = {.a = {DTYPE_FLOAT32, vector(N), 0},
                                .b = {DTYPE_FLOAT32, vector(N), N * sizeof *heap}};
-    for (size_t i = 0; i < 2 * N; i++)
-        heap[i] = (float)random_value(DTYPE_FLOAT32);
+    operand_fill(heap, DTYPE_FLOAT32, KIND_20, 2 * N);
     trial.job.base = heap;
     trial.used = 2 * N * sizeof *heap;
     plan(&trial, &pair, 1);
-    check(&trial, "heap");
+    check(&trial, DTYPE_FLOAT32, KIND_20, "heap");
     job_fini(&trial.job);
     free(heap);
     gpu_close(gpu);
+}
+
+static void put(void *data, enum dtype dtype, size_t index, double value)
+{
+    if (dtype == DTYPE_FLOAT32)
+        ((float *)data)[index] = (float)value;
+    else
+        ((double *)data)[index] = value;
 }
 
 /* Sets every element of both operands of a planned pair. */
@@ -405,59 +470,76 @@ static void cuda_counts_subnormal_numbers_in_full(void **state)
     (void)state;
     struct gpu *gpu = open_gpu(wide_config);
     static const uint64_t some[] = {1, 1000, 200000}; /* the last one through atomics */
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+    for (enum dtype dtype = DTYPE_FLOAT32; dtype <= DTYPE_FLOAT64; dtype++)
         for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
             bool is_wide = dtype == DTYPE_FLOAT64;
             double tiny = is_wide ? 0x1p-1074 : 0x1p-149, factor = is_wide ? 1 : 0x1p-149;
+            double want = (double)some[i] * (tiny * factor);
             struct trial trial;
             trial_init(&trial, gpu, 4 << 20);
             struct tensor_pair pair =
-                trial_pair(&trial, dtype, vector(some[i]), vector(some[i]), 0, 0);
+                trial_pair(&trial, dtype, KIND_20, vector(some[i]), vector(some[i]), 0, 0);
             plan(&trial, &pair, 1);
             fill(&trial, &pair, tiny, factor);
-            check(&trial, "subnormal");
-            if (trial.job.value[0].sum != (double)some[i] * (tiny * factor))
-                fail_msg("%g, expected %g", trial.job.value[0].sum,
-                         (double)some[i] * (tiny * factor));
+            trial.job.result_dtype = DTYPE_FLOAT64;
+            for (enum accuracy way = ACCURACY_FAST; way <= ACCURACY_EXACT; way++) {
+                trial.job.accuracy = way;
+                check_accuracy(&trial, "subnormal");
+                if (trial.job.value[0].sum != want)
+                    fail_msg("%g, expected %g", trial.job.value[0].sum, want);
+            }
             trial_fini(&trial);
         }
     gpu_close(gpu);
+}
+
+/* Elements 17 and 18; all others are 1. */
+struct odd_row {
+    double a, b, other_a, other_b;
+};
+
+static void check_odd_row(struct gpu *gpu, const struct odd_row *row, uint64_t n, enum accuracy way)
+{
+    struct trial trial;
+    trial_init(&trial, gpu, 4 << 20);
+    struct tensor_pair pair =
+        trial_pair(&trial, DTYPE_FLOAT64, KIND_20, vector(n), vector(n), 0, 0);
+    plan(&trial, &pair, 1);
+    fill(&trial, &pair, 1, 1);
+    double *a = trial.block.data, *b = (double *)((char *)trial.block.data + pair.b.offset);
+    a[17] = row->a;
+    b[17] = row->b;
+    a[18] = row->other_a;
+    b[18] = row->other_b;
+    trial.job.accuracy = way;
+    trial.job.wants_abs = true;
+    trial.job.result_dtype = DTYPE_FLOAT64;
+    gpu_compute(gpu, &trial.job);
+    struct dot_value want = trial.job.value[0];
+    struct sink sink;
+    sink_init(&sink);
+    trial.job.port = &sink.port;
+    assert_int_equal(gpu_submit(gpu, 1, &trial.job), ERR_OK);
+    sink_wait(&sink, 1);
+    compare_exact(&want, &trial.job.value[0], "odd", n);
+    if (!same_or_both_nan(want.sum_abs, trial.job.value[0].sum_abs))
+        fail_msg("sum_abs %g, expected %g", trial.job.value[0].sum_abs, want.sum_abs);
+    trial_fini(&trial);
 }
 
 static void cuda_classifies_what_is_not_finite(void **state)
 {
     (void)state;
     struct gpu *gpu = open_gpu(wide_config);
-    static const struct {
-        double a, b, other_a, other_b; /* elements 17 and 18; all others are 1 */
-    } rows[] = {
+    static const struct odd_row rows[] = {
         {NAN, 0, 1, 1},       {INFINITY, 0, 1, 1},           {INFINITY, 1, -INFINITY, 1},
         {INFINITY, 2, 1, 1},  {-INFINITY, 2, 1, 1},          {1e300, 1e300, 1, 1},
         {1e300, 1e300, 1, 0}, {1e300, 1e300, -1e300, 1e300}, {INFINITY, 0, NAN, 1},
     };
-    static const uint64_t some[] = {40, 200000};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (size_t j = 0; j < 2; j++) {
-            struct trial trial;
-            trial_init(&trial, gpu, 4 << 20);
-            struct tensor_pair pair =
-                trial_pair(&trial, DTYPE_FLOAT64, vector(some[j]), vector(some[j]), 0, 0);
-            plan(&trial, &pair, 1);
-            fill(&trial, &pair, 1, 1);
-            double *a = trial.block.data, *b = (double *)((char *)trial.block.data + pair.b.offset);
-            a[17] = rows[i].a;
-            b[17] = rows[i].b;
-            a[18] = rows[i].other_a;
-            b[18] = rows[i].other_b;
-            gpu_compute(gpu, &trial.job);
-            struct dot_value want = trial.job.value[0];
-            struct sink sink;
-            sink_init(&sink);
-            trial.job.port = &sink.port;
-            assert_int_equal(gpu_submit(gpu, 1, &trial.job), ERR_OK);
-            sink_wait(&sink, 1);
-            assert_memory_equal(&trial.job.value[0], &want, sizeof want);
-            trial_fini(&trial);
+        for (enum accuracy way = ACCURACY_FAST; way <= ACCURACY_EXACT; way++) {
+            check_odd_row(gpu, &rows[i], 40, way);
+            check_odd_row(gpu, &rows[i], 200000, way);
         }
     gpu_close(gpu);
 }
@@ -478,8 +560,10 @@ static void every_device_passes_the_self_test(void **state)
     gpu_close(gpu);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    every = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
+    assert(every > 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_device_passes_the_self_test),
         cmocka_unit_test(cuda_agrees_with_the_cpu_at_every_length),

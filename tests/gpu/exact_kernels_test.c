@@ -1,9 +1,13 @@
-/* The exact kernels, launched one by one, against the description of the accumulator on the host. */
+/* The exact kernels, launched one by one, against the description of the accumulator on the host.
+ *
+ *   exact_kernels_test [EVERY]      only every EVERY-th length of a type and kind of data
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <assert.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +16,7 @@
 
 #include "gpu/exact/limbs.h"
 #include "gpu/kernels/exact.h"
+#include "tests/gpu/operands.h"
 
 enum {
     OPERAND_BYTES = 64 << 20, /* of each */
@@ -26,127 +31,6 @@ enum {
         if (status_ != cudaSuccess)                                 \
             fail_msg("%s: %s", #call, cudaGetErrorString(status_)); \
     } while (0)
-
-/* --- data --- */
-
-static uint64_t random_state = 1;
-
-static uint64_t random_bits(unsigned bits)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state ^ random_state >> 29) >> (64 - bits);
-}
-
-static int random_between(int low, int high)
-{
-    return low + (int)(random_bits(32) % (uint64_t)(high - low + 1));
-}
-
-/* The parts of a type: sign, exponent field, fraction. */
-struct layout {
-    unsigned field_bits, fraction_bits;
-};
-
-static struct layout layout_of(enum dtype part)
-{
-    switch (part) {
-    case DTYPE_FLOAT16:
-        return (struct layout){5, 10};
-    case DTYPE_BFLOAT16:
-        return (struct layout){8, 7};
-    case DTYPE_FLOAT32:
-        return (struct layout){8, 23};
-    default:
-        return (struct layout){11, 52};
-    }
-}
-
-enum kind {
-    KIND_UNIFORM,  /* one exponent field, the fraction random */
-    KIND_20,       /* exponents over 41 binades */
-    KIND_60,       /* over 121 */
-    KIND_FULL,     /* every finite bit pattern */
-    KIND_SMALL,    /* zeros, subnormal numbers, and the smallest normal ones */
-    KIND_LARGE,    /* the largest numbers, both signs */
-    KIND_CANCEL,   /* pairs that cancel, and one product of the smallest numbers */
-    KIND_CONSTANT, /* one pattern throughout: every carry in the same place */
-    KIND_ODD,      /* some infinities, now and then NaN */
-    KIND_COUNT
-};
-
-static uint64_t random_field(const struct layout *layout, enum kind kind)
-{
-    const int bias = (1 << (layout->field_bits - 1)) - 1, top = 2 * bias;
-    const int spread = kind == KIND_20 ? 20 : 60;
-    switch (kind) {
-    case KIND_UNIFORM:
-    case KIND_CONSTANT:
-        return (uint64_t)bias - 1;
-    case KIND_FULL:
-        return random_bits(32) % (uint64_t)(top + 1);
-    case KIND_SMALL:
-        return random_bits(2) == 3 ? 1 : 0;
-    case KIND_LARGE:
-        return (uint64_t)top;
-    default:
-        break;
-    }
-    int field = bias + random_between(-spread, spread);
-    return (uint64_t)(field < 0 ? 0 : field > top ? top : field);
-}
-
-static uint64_t random_real(enum dtype part, enum kind kind)
-{
-    const struct layout layout = layout_of(part);
-    const uint64_t sign = random_bits(1) << (layout.field_bits + layout.fraction_bits);
-    const uint64_t infinity = (((uint64_t)1 << layout.field_bits) - 1) << layout.fraction_bits;
-    if (kind == KIND_ODD && random_bits(9) == 0)
-        return infinity | sign | (random_bits(2) == 0 ? 1 : 0);
-    uint64_t fraction = random_bits(layout.fraction_bits);
-    if (kind == KIND_CONSTANT)
-        fraction = ((uint64_t)1 << layout.fraction_bits) - 1;
-    if (kind == KIND_SMALL && random_bits(2) == 0)
-        fraction = 0;
-    return (kind == KIND_CONSTANT ? 0 : sign) |
-           random_field(&layout, kind) << layout.fraction_bits | fraction;
-}
-
-static uint64_t random_integer(enum dtype dtype, enum kind kind)
-{
-    const unsigned bits = 8 * (unsigned)dtype_size(dtype);
-    if (kind == KIND_CONSTANT || (kind == KIND_LARGE && random_bits(1)))
-        return (uint64_t)1 << (bits - 1); /* the most negative one, or 128 */
-    if (kind == KIND_LARGE)
-        return ((uint64_t)1 << (bits - 1)) - 1;
-    return random_bits(kind == KIND_SMALL ? 3 : bits);
-}
-
-static void put(char *data, enum dtype part, uint64_t index, uint64_t bits)
-{
-    memcpy(data + index * dtype_size(part), &bits, dtype_size(part)); /* little-endian */
-}
-
-/* `count` elements of either operand; complex ones have two parts. */
-static void fill(char *a, char *b, enum dtype dtype, enum kind kind, uint64_t count)
-{
-    const enum dtype part = dtype_part(dtype);
-    const uint64_t parts = dtype_is_complex(dtype) ? 2 * count : count;
-    const uint64_t sign = (uint64_t)1 << (8 * dtype_size(part) - 1);
-    for (uint64_t i = 0; i < parts; i++) {
-        const bool is_integer = dtype_is_integer(dtype);
-        uint64_t x = is_integer ? random_integer(dtype, kind) : random_real(part, kind);
-        uint64_t y = is_integer ? random_integer(dtype, kind) : random_real(part, kind);
-        put(a, part, i, x);
-        put(b, part, i, y);
-        if (kind == KIND_CANCEL && !is_integer && i + 1 < parts) {
-            i++;
-            put(a, part, i, x ^ sign);
-            put(b, part, i, y);
-        }
-    }
-    if (kind == KIND_CANCEL && parts > 0)
-        put(a, part, parts - 1, 1);
-}
 
 /* --- the reference --- */
 
@@ -422,10 +306,15 @@ static void run_and_compare(struct grid_task *tasks, uint32_t count, const char 
 
 /* --- tests --- */
 
+static unsigned every = 1; /* main()'s */
+
 static void check_length(enum dtype dtype, enum kind kind, uint64_t n, bool must_split)
 {
+    static unsigned turn;
     struct grid_task task = task_of(dtype, n, 1);
-    fill(device.a, device.b, dtype, kind, n);
+    if (turn++ % every != 0)
+        return;
+    operands_fill(device.a, device.b, dtype, kind, n);
     upload(n * dtype_size(dtype));
     exact_plan(&task, &device.shape[dtype], must_split);
     run_and_compare(&task, 1, must_split ? "split" : "whole");
@@ -461,7 +350,7 @@ static void every_result_type_is_rounded_once(void **state)
                     result = i % 2 ? DTYPE_COMPLEX64 : DTYPE_COMPLEX128;
                 struct grid_task task = task_of((enum dtype)dtype, 100 + 7 * i, 3);
                 task.result_dtype = result;
-                fill(device.a, device.b, (enum dtype)dtype, (enum kind)kind, 3 * task.n);
+                operands_fill(device.a, device.b, (enum dtype)dtype, (enum kind)kind, 3 * task.n);
                 upload(3 * task.n * dtype_size((enum dtype)dtype));
                 exact_plan(&task, &device.shape[dtype], i == 3);
                 run_and_compare(&task, 1, "result type");
@@ -475,7 +364,7 @@ static void operands_may_begin_anywhere(void **state)
     for (int d = 0; d < DTYPE_COUNT; d++) {
         const enum dtype dtype = (enum dtype)d;
         const size_t size = dtype_size(dtype), step = dtype_size(dtype_part(dtype));
-        fill(device.a, device.b, dtype, KIND_20, 5100);
+        operands_fill(device.a, device.b, dtype, KIND_20, 5100);
         upload(5100 * size);
         for (size_t skew_a = 0; skew_a < 16; skew_a += step)
             for (size_t skew_b = 0; skew_b < 16; skew_b += step) {
@@ -506,7 +395,7 @@ static void rows_broadcast_and_keep_apart(void **state)
             uint32_t outer, inner;
             uint64_t n;
         } shapes[] = {{1, 2, 700}, {7, many / 7 + 1, 33}, {many, 1, 129}, {3, 2, 3001}, {1, 5, 1}};
-        fill(device.a, device.b, dtype, KIND_FULL, 3001 * 40);
+        operands_fill(device.a, device.b, dtype, KIND_FULL, 3001 * 40);
         upload(3001 * 40 * dtype_size(dtype));
         struct grid_task tasks[5];
         for (int i = 0; i < 5; i++) {
@@ -535,7 +424,7 @@ static void a_row_may_come_in_several_launches(void **state)
             const enum dtype dtype = (enum dtype)d;
             const size_t size = dtype_size(dtype);
             const uint64_t n = 9001 + pieces;
-            fill(device.a, device.b, dtype, pieces % 2 ? KIND_FULL : KIND_CANCEL, n);
+            operands_fill(device.a, device.b, dtype, pieces % 2 ? KIND_FULL : KIND_CANCEL, n);
             upload(n * size);
             uint32_t results = 0;
             for (uint64_t i = 0; i < pieces; i++) {
@@ -564,10 +453,10 @@ static void a_chain_of_millions_in_one_block_is_exact(void **state)
         const struct exact_shape one = {device.shape[dtype].threads, 1};
         static const enum kind kinds[] = {KIND_CONSTANT, KIND_LARGE, KIND_FULL};
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-            if (n * dtype_size(dtype) > OPERAND_BYTES)
+            if (n * dtype_size(dtype) > OPERAND_BYTES || (i > 0 && every > 1))
                 continue;
             struct grid_task task = task_of(dtype, n, 1);
-            fill(device.a, device.b, dtype, kinds[i], n);
+            operands_fill(device.a, device.b, dtype, kinds[i], n);
             upload(n * dtype_size(dtype));
             exact_plan(&task, &one, false);
             assert_int_equal(task.blocks, 1);
@@ -576,8 +465,10 @@ static void a_chain_of_millions_in_one_block_is_exact(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    every = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
+    assert(every > 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_is_exact_at_every_length),
         cmocka_unit_test(every_result_type_is_rounded_once),

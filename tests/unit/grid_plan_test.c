@@ -53,19 +53,19 @@ static void no_task_takes_more_blocks_than_the_device_holds(void **state)
         }
 }
 
-/* Terms in the fullest accumulator of the fullest thread, dealt as the kernel deals vectors: thread
- * 0 also gets an element before the first boundary and one behind the last. */
-static uint64_t vector_terms(uint64_t n, uint64_t places, uint64_t lanes)
+/* Products in the fullest accumulator of the fullest thread, counted one by one as the kernel deals
+ * them: the products of a vector go to the accumulators in turn, and thread 0 also gets an element
+ * that is left over at an end, in a vector of its own. */
+static uint64_t fullest_chain(enum dtype dtype, uint64_t n, uint64_t lanes)
 {
-    uint64_t vectors = n / places;
-    return (vectors + lanes - 1) / lanes + 2;
-}
-
-/* The same for single elements: four a round go to the places in turn, the rest to the first. */
-static uint64_t element_terms(uint64_t n, uint64_t places, uint64_t lanes)
-{
-    uint64_t mine = (n + lanes - 1) / lanes;
-    return mine / GRID_LOADS * (GRID_LOADS / places) + mine % GRID_LOADS;
+    uint64_t places = GRID_LOAD_BYTES / dtype_size(dtype), count[GRID_CHAINS] = {0}, most = 0;
+    uint64_t products = places * (dtype_is_complex(dtype) ? 2 : 1);
+    uint64_t vectors = (n / places + lanes - 1) / lanes + (n > places ? 1 : 0);
+    for (uint64_t product = 0; product < products; product++)
+        count[product % GRID_CHAINS] += vectors;
+    for (int i = 0; i < GRID_CHAINS; i++)
+        most = count[i] > most ? count[i] : most;
+    return most;
 }
 
 static void the_depth_covers_the_fullest_accumulator(void **state)
@@ -75,18 +75,54 @@ static void the_depth_covers_the_fullest_accumulator(void **state)
         for (uint32_t rows = 1; rows < 1000; rows = rows * 4 + 1)
             for (uint64_t n = 1; n < 50000000; n = n * 9 / 7 + 1) {
                 struct grid_task task = planned(dtype, rows, n);
-                uint64_t places = GRID_LOAD_BYTES / dtype_size(dtype);
-                uint64_t team = task.form == GRID_WARP_ROW ? GRID_WARP : GRID_THREADS;
-                uint64_t lanes = team * task.parts, folds = 0;
-                for (uint64_t one = 1; one < places * team; one *= 2)
+                uint64_t team = task.form == GRID_WARP_ROW ? GRID_WARP : GRID_THREADS, folds = 2;
+                for (uint64_t one = 1; one < team; one *= 2)
                     folds++;
-                uint64_t terms = vector_terms(n, places, lanes);
-                if (element_terms(n, places, lanes) > terms)
-                    terms = element_terms(n, places, lanes);
-                uint64_t needed = terms + folds + task.parts - 1;
-                if (needed > n - 1)
-                    needed = n - 1;
-                assert_in_range(grid_depth(&task), needed, needed + 8);
+                uint64_t needed =
+                    fullest_chain(dtype, n, team * task.parts) + folds + task.parts - 1;
+                uint64_t serial = (dtype_is_complex(dtype) ? 2 : 1) * n - 1;
+                if (needed > serial)
+                    needed = serial;
+                assert_in_range(grid_depth(&task), needed, needed + 9);
+            }
+}
+
+/* --- exact tasks --- */
+
+static const struct exact_shape shape = {.threads = 256, .capacity = 528};
+
+static struct grid_task exactly_planned(enum dtype dtype, uint32_t rows, uint64_t n,
+                                        bool must_split)
+{
+    struct grid_task task = {.n = n, .rows = rows, .inner_rows = rows, .dtype = dtype};
+    exact_plan(&task, &shape, must_split);
+    return task;
+}
+
+static void a_row_of_several_launches_is_always_split(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 1000000000; n = n * 7 / 3 + 1) {
+        struct grid_task task = exactly_planned(DTYPE_FLOAT32, 1, n, true);
+        assert_int_equal(task.form, GRID_SPLIT_ROW);
+        assert_in_range(task.parts, 1, shape.capacity);
+        assert_int_equal(task.blocks, task.parts);
+    }
+}
+
+static void no_exact_task_takes_more_blocks_than_the_device_holds(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (uint32_t rows = 1; rows < 2000; rows = rows * 5 / 3 + 1)
+            for (uint64_t n = 1; n < 100000000; n = n * 7 / 3 + 1) {
+                struct grid_task task = exactly_planned(dtype, rows, n, false);
+                assert_in_range(task.blocks, 1, shape.capacity);
+                assert_int_equal(task.blocks % task.parts, 0);
+                if (task.form == GRID_SPLIT_ROW)
+                    assert_int_equal(task.blocks, task.parts * rows);
+                else
+                    assert_int_equal(task.parts, 1);
             }
 }
 
@@ -96,6 +132,8 @@ int main(void)
         cmocka_unit_test(each_kind_of_row_gets_its_form),
         cmocka_unit_test(no_task_takes_more_blocks_than_the_device_holds),
         cmocka_unit_test(the_depth_covers_the_fullest_accumulator),
+        cmocka_unit_test(a_row_of_several_launches_is_always_split),
+        cmocka_unit_test(no_exact_task_takes_more_blocks_than_the_device_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

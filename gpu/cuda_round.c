@@ -1,0 +1,539 @@
+/* cuda_round.c - tables, launches and results of one round (see cuda_round.h). */
+#include "gpu/cuda_round.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "gpu/bound.h"
+#include "gpu/kernels/exact.h"
+#include "gpu/kernels/grid_atomic.h"
+
+enum {
+    ROUND_TASKS = 4096,
+    ROUND_BLOCKS = 65536,
+    ROUND_VALUES = 2 * ROUND_ROWS, /* of complex rows there are two a row */
+    ROUND_TOTALS = 1024,           /* exact rows of several blocks */
+    TOTAL_OF_PARTS = 0,            /* kept for a row that is computed in parts */
+};
+
+/* What a task is for. An exact job that wants its sum of absolute values gets a second task, of the
+ * fast kernel, of which only that sum is used. */
+enum purpose { PURPOSE_FAST, PURPOSE_ABS, PURPOSE_EXACT };
+
+struct entry {
+    struct piece piece;
+    enum purpose purpose;
+};
+
+enum mark { MARK_IN_BEGIN, MARK_IN_END, MARK_OUT_BEGIN, MARK_OUT_END, MARK_COUNT };
+
+/* Everything belongs to the thread that computes. */
+struct cuda_round {
+    cudaStream_t stream;
+    cudaEvent_t event[MARK_COUNT];
+    uint32_t capacity[DTYPE_COUNT];        /* of the fast kernels: blocks held at once */
+    struct exact_shape shape[DTYPE_COUNT]; /* of the exact kernels */
+    uint32_t most_blocks;                  /* of any task */
+    struct grid_sum *d_split;              /* device memory, [ROUND_VALUES]: sums of split rows */
+    struct grid_sum *split;                /* pinned, [ROUND_VALUES]: their copy */
+    struct grid_sum *sum, *d_sum;      /* pinned and mapped, [ROUND_VALUES]: stored by kernels */
+    struct dot_value *value, *d_value; /* pinned and mapped, [ROUND_VALUES]: exact results */
+    struct exact_total *d_total;       /* device memory, [ROUND_TOTALS]: zero between rows */
+    struct grid_task *task, *d_task;   /* pinned and mapped, [ROUND_TASKS]: the table */
+    uint32_t *task_of_block, *d_task_of_block; /* pinned and mapped, [ROUND_BLOCKS] */
+    struct entry *entry;                       /* heap, [ROUND_TASKS]: what each task is for */
+    uint32_t task_count, block_count, sum_count, split_count, value_count, total_count;
+    bool has_copies;            /* of the round: MARK_IN_BEGIN was recorded */
+    struct backend_times times; /* of the batch so far */
+    struct problem *problem;    /* the caller's, while a batch is computed */
+};
+
+enum error cuda_check(cudaError_t status, const char *what, struct problem *problem)
+{
+    if (status == cudaSuccess)
+        return ERR_OK;
+    return problem_set(problem, ERR_DEVICE, "%s: %s (%s)", what, cudaGetErrorString(status),
+                       cudaGetErrorName(status));
+}
+
+/* --- creation --- */
+
+static enum error allocate_device(struct cuda_round *round, struct problem *problem)
+{
+    const size_t total_bytes = ROUND_TOTALS * sizeof *round->d_total;
+    enum error error =
+        cuda_check(cudaMalloc((void **)&round->d_split, ROUND_VALUES * sizeof *round->d_split),
+                   "device memory for sums", problem);
+    if (error == ERR_OK)
+        error = cuda_check(cudaMalloc((void **)&round->d_total, total_bytes),
+                           "device memory for exact sums", problem);
+    if (error == ERR_OK)
+        error = cuda_check(cudaMemsetAsync(round->d_total, 0, total_bytes, round->stream),
+                           "zeroing exact sums", problem);
+    return error;
+}
+
+/* Pinned memory that kernels reach as *ret_device. */
+static enum error allocate_mapped(void **ret_host, void **ret_device, size_t size,
+                                  struct problem *problem)
+{
+    enum error error =
+        cuda_check(cudaHostAlloc(ret_host, size, cudaHostAllocMapped), "pinned memory", problem);
+    if (error == ERR_OK)
+        error = cuda_check(cudaHostGetDevicePointer(ret_device, *ret_host, 0),
+                           "address of pinned memory", problem);
+    return error;
+}
+
+static enum error allocate_host(struct cuda_round *round, struct problem *problem)
+{
+    round->entry = calloc(ROUND_TASKS, sizeof *round->entry);
+    if (round->entry == NULL)
+        return problem_set(problem, ERR_NOMEM, "no memory for a round's pieces");
+    enum error error =
+        allocate_mapped((void **)&round->task, (void **)&round->d_task, ROUND_TASKS * sizeof *round->task, problem);
+    if (error == ERR_OK)
+        error = allocate_mapped((void **)&round->task_of_block, (void **)&round->d_task_of_block,
+                                ROUND_BLOCKS * sizeof *round->task_of_block, problem);
+    if (error == ERR_OK)
+        error =
+            allocate_mapped((void **)&round->sum, (void **)&round->d_sum, ROUND_VALUES * sizeof *round->sum, problem);
+    if (error == ERR_OK)
+        error = allocate_mapped((void **)&round->value, (void **)&round->d_value, ROUND_VALUES * sizeof *round->value,
+                                problem);
+    if (error == ERR_OK)
+        error = cuda_check(cudaHostAlloc((void **)&round->split,
+                                         ROUND_VALUES * sizeof *round->split, cudaHostAllocDefault),
+                           "pinned memory for sums", problem);
+    return error;
+}
+
+static enum error create_stream(struct cuda_round *round, struct problem *problem)
+{
+    enum error error = cuda_check(cudaStreamCreateWithFlags(&round->stream, cudaStreamNonBlocking),
+                                  "stream", problem);
+    for (int mark = 0; error == ERR_OK && mark < MARK_COUNT; mark++)
+        error = cuda_check(cudaEventCreate(&round->event[mark]), "event", problem);
+    return error;
+}
+
+static void widen(struct cuda_round *round, uint32_t blocks)
+{
+    round->most_blocks = blocks > round->most_blocks ? blocks : round->most_blocks;
+}
+
+static enum error open_kernels(struct cuda_round *round, enum dtype dtype, uint32_t multiprocessors,
+                               struct problem *problem)
+{
+    int blocks = 0;
+    enum error error =
+        cuda_check(grid_atomic_blocks(dtype, &blocks), "kernel for this device", problem);
+    if (error == ERR_OK)
+        error = cuda_check(exact_open(dtype, multiprocessors, &round->shape[dtype]),
+                           "exact kernel for this device", problem);
+    if (error != ERR_OK)
+        return error;
+    round->capacity[dtype] = multiprocessors * (uint32_t)blocks;
+    if (round->capacity[dtype] == 0 || round->shape[dtype].capacity == 0)
+        return problem_set(problem, ERR_DEVICE, "the kernels of %s do not fit this device",
+                           dtype_name(dtype));
+    widen(round, round->capacity[dtype]);
+    widen(round, round->shape[dtype].capacity);
+    return ERR_OK;
+}
+
+static enum error open_all_kernels(struct cuda_round *round, struct problem *problem)
+{
+    int device = 0, multiprocessors = 0;
+    enum error error = cuda_check(cudaGetDevice(&device), "current device", problem);
+    if (error == ERR_OK)
+        error = cuda_check(
+            cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
+            "multiprocessors", problem);
+    for (int dtype = 0; error == ERR_OK && dtype < DTYPE_COUNT; dtype++)
+        error = open_kernels(round, (enum dtype)dtype, (uint32_t)multiprocessors, problem);
+    assert(2 * round->most_blocks <= ROUND_BLOCKS);
+    return error;
+}
+
+enum error cuda_round_create(struct cuda_round **ret, struct problem *problem)
+{
+    struct cuda_round *round = calloc(1, sizeof *round);
+    if (round == NULL)
+        return problem_set(problem, ERR_NOMEM, "no memory for a device's record");
+    enum error error = open_all_kernels(round, problem);
+    if (error == ERR_OK)
+        error = create_stream(round, problem);
+    if (error == ERR_OK)
+        error = allocate_device(round, problem);
+    if (error == ERR_OK)
+        error = allocate_host(round, problem);
+    if (error != ERR_OK) {
+        cuda_round_destroy(round); /* accepts a half-built round */
+        return error;
+    }
+    *ret = round;
+    return ERR_OK;
+}
+
+/* Results are ignored: a device that was lost cannot free, and its context goes with the process. */
+void cuda_round_destroy(struct cuda_round *round)
+{
+    if (round == NULL)
+        return;
+    for (int mark = 0; mark < MARK_COUNT; mark++)
+        if (round->event[mark] != NULL)
+            (void)cudaEventDestroy(round->event[mark]);
+    if (round->stream != NULL)
+        (void)cudaStreamDestroy(round->stream);
+    (void)cudaFree(round->d_split);
+    (void)cudaFree(round->d_total);
+    (void)cudaFreeHost(round->split);
+    (void)cudaFreeHost(round->value);
+    (void)cudaFreeHost(round->sum);
+    (void)cudaFreeHost(round->task_of_block);
+    (void)cudaFreeHost(round->task);
+    free(round->entry);
+    free(round);
+}
+
+/* --- copies and times --- */
+
+static void round_clear(struct cuda_round *round)
+{
+    round->task_count = round->block_count = 0;
+    round->sum_count = round->split_count = round->value_count = 0;
+    round->total_count = TOTAL_OF_PARTS + 1;
+    round->has_copies = false;
+}
+
+void cuda_round_begin(struct cuda_round *round, struct problem *problem)
+{
+    round->problem = problem;
+    round->times = (struct backend_times){0};
+    round_clear(round);
+}
+
+struct backend_times cuda_round_times(const struct cuda_round *round)
+{
+    return round->times;
+}
+
+static enum error mark(struct cuda_round *round, enum mark which)
+{
+    return cuda_check(cudaEventRecord(round->event[which], round->stream), "event", round->problem);
+}
+
+static int64_t elapsed_ns(const struct cuda_round *round, enum mark begin, enum mark end)
+{
+    float ms = 0;
+    if (cudaEventElapsedTime(&ms, round->event[begin], round->event[end]) != cudaSuccess)
+        return 0; /* a time only: the results stand */
+    return (int64_t)((double)ms * 1e6);
+}
+
+enum error cuda_round_copy(struct cuda_round *round, void *d_to, const void *from, size_t size)
+{
+    enum error error = round->has_copies ? ERR_OK : mark(round, MARK_IN_BEGIN);
+    if (error == ERR_OK)
+        error = cuda_check(cudaMemcpyAsync(d_to, from, size, cudaMemcpyHostToDevice, round->stream),
+                           "copying operands", round->problem);
+    round->has_copies = true;
+    return error;
+}
+
+/* --- entering --- */
+
+bool piece_is_exact(const struct piece *piece)
+{
+    return piece->job->accuracy == ACCURACY_EXACT || dtype_is_integer(piece->task.dtype);
+}
+
+static uint32_t parts_of(enum dtype dtype)
+{
+    return dtype_is_complex(dtype) ? 2 : 1;
+}
+
+/* For a piece's task and the one for its absolute values. */
+static bool has_room(const struct cuda_round *round, uint32_t rows)
+{
+    const uint32_t values = 2 * rows;
+    return round->task_count + 2 <= ROUND_TASKS && round->sum_count + values <= ROUND_VALUES &&
+           round->split_count + values <= ROUND_VALUES &&
+           round->value_count + values <= ROUND_VALUES &&
+           round->block_count + 2 * round->most_blocks <= ROUND_BLOCKS;
+}
+
+static struct grid_task grid_task_of(const struct piece *piece, const char *d_a, const char *d_b)
+{
+    const struct dot_task *task = &piece->task;
+    return (struct grid_task){
+        .a = d_a,
+        .b = d_b,
+        .n = task->n,
+        .stride_a = {task->stride_a[0], task->stride_a[1]},
+        .stride_b = {task->stride_b[0], task->stride_b[1]},
+        .rows = (uint32_t)(task->rows[0] * task->rows[1]),
+        .inner_rows = (uint32_t)task->rows[1],
+        .dtype = task->dtype,
+        .result_dtype = piece->job->result_dtype,
+        .conjugate = piece->job->conjugate,
+        .is_final = piece->kind != PIECE_PART,
+    };
+}
+
+static void append(struct cuda_round *round, const struct piece *piece, enum purpose purpose,
+                   const struct grid_task *task)
+{
+    round->entry[round->task_count] = (struct entry){*piece, purpose};
+    round->task[round->task_count++] = *task;
+    round->block_count += task->blocks;
+}
+
+static void append_fast(struct cuda_round *round, const struct piece *piece, enum purpose purpose,
+                        struct grid_task task)
+{
+    const uint32_t values = task.rows * parts_of((enum dtype)task.dtype);
+    grid_plan(&task, round->capacity[task.dtype]);
+    task.result = round->sum_count;
+    task.total = round->split_count;
+    if (task.form == GRID_SPLIT_ROW)
+        round->split_count += values;
+    else
+        round->sum_count += values;
+    append(round, piece, purpose, &task);
+}
+
+/* ERR_OK, or what flushing gave when the table of totals was full. */
+static enum error append_exact(struct cuda_round *round, const struct piece *piece,
+                               struct grid_task task)
+{
+    exact_plan(&task, &round->shape[task.dtype], piece->kind != PIECE_ROWS);
+    const uint32_t totals = task.form == GRID_SPLIT_ROW ? task.rows : 0;
+    if (piece->kind != PIECE_ROWS) {
+        task.total = TOTAL_OF_PARTS;
+    } else {
+        if (round->total_count + totals > ROUND_TOTALS) {
+            enum error error = cuda_round_flush(round);
+            if (error != ERR_OK)
+                return error;
+        }
+        task.total = round->total_count;
+        round->total_count += totals;
+    }
+    task.result = round->value_count;
+    round->value_count += task.rows * parts_of((enum dtype)task.dtype);
+    append(round, piece, PURPOSE_EXACT, &task);
+    return ERR_OK;
+}
+
+enum error cuda_round_add(struct cuda_round *round, const struct piece *piece, const char *d_a,
+                          const char *d_b)
+{
+    const struct grid_task task = grid_task_of(piece, d_a, d_b);
+    assert(task.rows > 0 && task.rows <= ROUND_ROWS);
+    enum error error = has_room(round, task.rows) ? ERR_OK : cuda_round_flush(round);
+    if (error != ERR_OK)
+        return error;
+    if (!piece_is_exact(piece)) {
+        append_fast(round, piece, PURPOSE_FAST, task);
+        return ERR_OK;
+    }
+    error = append_exact(round, piece, task);
+    if (error == ERR_OK && piece->job->wants_abs)
+        append_fast(round, piece, PURPOSE_ABS, task);
+    return error;
+}
+
+uint64_t cuda_round_depth(const struct cuda_round *round, enum dtype dtype, uint64_t n)
+{
+    struct grid_task task = {.n = n, .rows = 1, .dtype = dtype};
+    grid_plan(&task, round->capacity[dtype]);
+    return grid_depth(&task);
+}
+
+/* --- launching --- */
+
+/* One kernel a type, exact or not. */
+static bool is_of(const struct cuda_round *round, uint32_t index, enum dtype dtype, bool is_exact)
+{
+    return round->task[index].dtype == dtype &&
+           (round->entry[index].purpose == PURPOSE_EXACT) == is_exact;
+}
+
+/* The blocks of a kernel's tasks, from round->block_count on. *ret_only: its task if it has one. */
+static uint32_t deal_blocks(struct cuda_round *round, enum dtype dtype, bool is_exact,
+                            const struct grid_task **ret_only)
+{
+    const uint32_t first = round->block_count;
+    uint32_t tasks = 0;
+    for (uint32_t i = 0; i < round->task_count; i++) {
+        struct grid_task *task = &round->task[i];
+        if (!is_of(round, i, dtype, is_exact))
+            continue;
+        task->first_block = round->block_count - first;
+        for (uint32_t block = 0; block < task->blocks; block++)
+            round->task_of_block[round->block_count++] = i;
+        *ret_only = tasks++ == 0 ? task : NULL;
+    }
+    return round->block_count - first;
+}
+
+static cudaError_t launch_fast(struct cuda_round *round, enum dtype dtype,
+                               const uint32_t *d_task_of_block, const struct grid_task *only,
+                               uint32_t blocks)
+{
+    struct grid_launch launch = {
+        .task = round->d_task,
+        .task_of_block = only == NULL ? d_task_of_block : NULL,
+        .result = round->d_sum,
+        .split = round->d_split,
+    };
+    if (only != NULL)
+        launch.only = *only;
+    return grid_atomic_launch(dtype, &launch, blocks, round->stream);
+}
+
+static cudaError_t launch_exact(struct cuda_round *round, enum dtype dtype,
+                                const uint32_t *d_task_of_block, const struct grid_task *only,
+                                uint32_t blocks)
+{
+    struct exact_launch launch = {
+        .task = round->d_task,
+        .task_of_block = only == NULL ? d_task_of_block : NULL,
+        .result = round->d_value,
+        .total = round->d_total,
+    };
+    if (only != NULL)
+        launch.only = *only;
+    return exact_launch(dtype, &launch, blocks, round->stream);
+}
+
+static enum error launch_kernels(struct cuda_round *round)
+{
+    cudaError_t status = cudaSuccess;
+    round->block_count = 0;
+    for (int i = 0; status == cudaSuccess && i < 2 * DTYPE_COUNT; i++) {
+        const enum dtype dtype = (enum dtype)(i / 2);
+        const bool is_exact = i % 2;
+        const uint32_t *d_task_of_block = round->d_task_of_block + round->block_count;
+        const struct grid_task *only = NULL;
+        const uint32_t blocks = deal_blocks(round, dtype, is_exact, &only);
+        if (blocks > 0)
+            status = (is_exact ? launch_exact : launch_fast)(round, dtype, d_task_of_block, only,
+                                                             blocks);
+    }
+    return cuda_check(status, "launch", round->problem);
+}
+
+/* Queues zeroing, the kernels, and the copy of split sums; waits for none of it. */
+static enum error round_launch(struct cuda_round *round)
+{
+    const size_t split_bytes = round->split_count * sizeof *round->split;
+    enum error error = round->has_copies ? mark(round, MARK_IN_END) : ERR_OK;
+    if (error == ERR_OK && split_bytes > 0)
+        error = cuda_check(cudaMemsetAsync(round->d_split, 0, split_bytes, round->stream),
+                           "zeroing sums", round->problem);
+    if (error == ERR_OK)
+        error = launch_kernels(round);
+    if (error == ERR_OK && split_bytes > 0)
+        error = mark(round, MARK_OUT_BEGIN);
+    if (error == ERR_OK && split_bytes > 0)
+        error = cuda_check(cudaMemcpyAsync(round->split, round->d_split, split_bytes,
+                                           cudaMemcpyDeviceToHost, round->stream),
+                           "copying sums", round->problem);
+    if (error == ERR_OK && split_bytes > 0)
+        error = mark(round, MARK_OUT_END);
+    return error;
+}
+
+/* --- collecting --- */
+
+/* Where row (i, j) of an operand begins on the host. */
+static const char *row_data(const struct job *job, size_t offset, const uint64_t stride[2],
+                            uint64_t i, uint64_t j, enum dtype dtype)
+{
+    return (const char *)job->base + offset + (i * stride[0] + j * stride[1]) * dtype_size(dtype);
+}
+
+static void settle_row(const struct piece *piece, uint64_t i, uint64_t j, struct dot_value *value,
+                       uint64_t depth)
+{
+    const struct dot_task *task = &piece->task;
+    const char *a = row_data(piece->job, task->a, task->stride_a, i, j, task->dtype);
+    const char *b = row_data(piece->job, task->b, task->stride_b, i, j, task->dtype);
+    if (dtype_is_complex(task->dtype))
+        value_settle_complex(value, task->dtype, piece->job->conjugate, a, b, task->n, depth);
+    else
+        value_settle(value, task->dtype, a, b, task->n, depth);
+}
+
+/* Adds a row's sums to its values. They began at zero, and only a row in parts has several. */
+static void collect_fast(const struct entry *entry, uint64_t i, uint64_t j, struct dot_value *value,
+                         const struct grid_sum *sum, uint64_t depth)
+{
+    const struct piece *piece = &entry->piece;
+    for (uint32_t part = 0; part < parts_of(piece->task.dtype); part++) {
+        value[part].sum_abs += sum[part].sum_abs;
+        if (entry->purpose == PURPOSE_FAST)
+            value[part].sum += sum[part].sum;
+    }
+    if (entry->purpose == PURPOSE_FAST && piece->kind == PIECE_ROWS)
+        settle_row(piece, i, j, value, depth);
+}
+
+/* The kernel leaves sum_abs zero, or says what it is when a product was not finite. */
+static void collect_exact(struct dot_value *value, const struct dot_value *got, uint32_t parts)
+{
+    for (uint32_t part = 0; part < parts; part++) {
+        const double sum_abs = value[part].sum_abs;
+        value[part] = got[part];
+        value[part].sum_abs += sum_abs;
+    }
+}
+
+static void collect_task(const struct cuda_round *round, const struct entry *entry,
+                         const struct grid_task *grid)
+{
+    const struct piece *piece = &entry->piece;
+    const uint32_t parts = parts_of(piece->task.dtype);
+    const struct grid_sum *sum = round->sum + grid->result;
+    if (grid->form == GRID_SPLIT_ROW)
+        sum = round->split + grid->total;
+    const struct dot_value *got = round->value + grid->result;
+    const uint64_t depth = entry->purpose == PURPOSE_EXACT ? 0 : grid_depth(grid);
+    for (uint64_t i = 0; i < piece->task.rows[0]; i++)
+        for (uint64_t j = 0; j < piece->task.rows[1]; j++) {
+            struct dot_value *value =
+                piece->job->value + piece->task.first + i * piece->value_stride + j * parts;
+            const uint64_t row = (i * piece->task.rows[1] + j) * parts;
+            if (entry->purpose != PURPOSE_EXACT)
+                collect_fast(entry, i, j, value, sum + row, depth);
+            else if (piece->kind != PIECE_PART)
+                collect_exact(value, got + row, parts);
+        }
+}
+
+static void round_collect(struct cuda_round *round)
+{
+    for (uint32_t i = 0; i < round->task_count; i++)
+        collect_task(round, &round->entry[i], &round->task[i]);
+    if (round->has_copies)
+        round->times.copy_in_ns += elapsed_ns(round, MARK_IN_BEGIN, MARK_IN_END);
+    if (round->split_count > 0)
+        round->times.copy_out_ns += elapsed_ns(round, MARK_OUT_BEGIN, MARK_OUT_END);
+}
+
+enum error cuda_round_flush(struct cuda_round *round)
+{
+    if (round->task_count == 0)
+        return ERR_OK;
+    enum error error = round_launch(round);
+    if (error == ERR_OK)
+        error = cuda_check(cudaStreamSynchronize(round->stream), "computing", round->problem);
+    if (error == ERR_OK)
+        round_collect(round);
+    round_clear(round);
+    return error;
+}

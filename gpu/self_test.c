@@ -123,6 +123,17 @@ static enum error compare(struct gpu *gpu, int device, const struct job *job,
     return ERR_OK;
 }
 
+/* From *source, or from the heap when the budget is smaller than the longest case. */
+static enum error operands_acquire(const struct buffer_source **source, size_t size,
+                                   struct block *ret)
+{
+    enum error error = (*source)->acquire((*source)->context, size, ret);
+    if (error != ERR_NOMEM)
+        return error;
+    *source = &buffer_heap;
+    return buffer_heap.acquire(buffer_heap.context, size, ret);
+}
+
 static enum error run_known(struct gpu *gpu, int device, const struct known *known,
                             struct problem *problem)
 {
@@ -130,11 +141,7 @@ static enum error run_known(struct gpu *gpu, int device, const struct known *kno
     struct tensor_pair pair = pair_of(known);
     struct block block = {0};
     struct job job = {.bytes = (known->rows + 1) * known->n * dtype_size(known->dtype)};
-    enum error error = source->acquire(source->context, job.bytes, &block);
-    if (error == ERR_NOMEM) { /* a budget smaller than the longest case */
-        source = &buffer_heap;
-        error = source->acquire(source->context, job.bytes, &block);
-    }
+    enum error error = operands_acquire(&source, job.bytes, &block);
     if (error == ERR_OK)
         error = job_plan(&job, &pair, 1);
     if (error == ERR_OK) {
@@ -266,7 +273,7 @@ static enum error run_exact(struct gpu *gpu, int device, enum dtype dtype, uint6
         .accuracy = ACCURACY_EXACT,
         .result_dtype = dtype_is_integer(dtype) ? DTYPE_INT64 : dtype,
     };
-    enum error error = source->acquire(source->context, job.bytes, &block);
+    enum error error = operands_acquire(&source, job.bytes, &block);
     if (error == ERR_OK)
         error = job_plan(&job, &pair, 1);
     if (error == ERR_OK) {

@@ -1,7 +1,6 @@
 /* worker.c - one device at work (see worker.h). */
 #include "gpu/worker.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -6,7 +6,6 @@
  */
 #include "proto/encoding.h"
 
-#include <assert.h>
 #include <byteswap.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* dot.c - /v1/dot (see dot.h). */
 #include "server/dot.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -2,7 +2,6 @@
 #include "server/exchange.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/answer.h"

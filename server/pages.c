@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 #include <microhttpd.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "server/answer.h"

@@ -10,10 +10,6 @@
 
 #include "proto/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct block {
     void *data;  /* aligned to LIMIT_OPERAND_ALIGN at least; contents undefined */
     size_t size; /* at least what was asked for */
@@ -47,9 +43,5 @@ enum error buffer_align(struct buffer *buffer, size_t *ret_offset);
 
 /* ERR_TOO_LARGE: operands would take more than max_bytes, the setting memory_budget_bytes. */
 enum error operands_too_large(size_t max_bytes, struct problem *problem);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -326,7 +326,6 @@ static void raw_destroy(struct decoder *decoder)
 }
 
 const struct encoding encoding_raw = {
-    .name = "raw",
     .create = raw_create,
     .feed = raw_feed,
     .finish = raw_finish,

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,11 +58,6 @@ void log_open(enum log_level level, enum log_format format)
     output.is_json = format == LOG_FORMAT_JSON || (format == LOG_FORMAT_AUTO && !is_terminal);
     output.is_coloured =
         !output.is_json && is_terminal && (no_color == NULL || no_color[0] == '\0');
-}
-
-bool log_is_on(enum log_level level)
-{
-    return level >= output.level;
 }
 
 __attribute__((format(printf, 2, 3))) static void line_add(struct line *line, const char *format,
@@ -198,7 +194,7 @@ static void line_end(struct line *line)
 
 void log_write(enum log_level level, const char *event, const struct log_field *fields)
 {
-    if (!log_is_on(level))
+    if (level < output.level)
         return;
     struct line line = {.size = 0};
     line_begin(&line, level, event);

@@ -27,6 +27,7 @@ void exchanges_fini(struct exchanges *all)
         free(all->kept);
         all->kept = next;
     }
+    text_fini(&all->scratch);
 }
 
 struct exchange *exchange_new(struct exchanges *all)
@@ -78,4 +79,10 @@ void exchange_make_id(struct exchanges *all, char ret[static 17])
     for (int i = 15; i >= 0; i--, x >>= 4)
         ret[i] = digits[x & 15];
     ret[16] = '\0';
+}
+
+struct text *exchanges_scratch(struct exchanges *all)
+{
+    text_clear(&all->scratch);
+    return &all->scratch;
 }

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "proto/text.h"
+
 struct exchange;
 
 struct exchanges {
@@ -16,6 +18,7 @@ struct exchanges {
     struct exchange *kept; /* chained by next_kept */
     unsigned kept_count;
     uint64_t id_seed, id_count;
+    struct text scratch;
 };
 
 void exchanges_init(struct exchanges *all);
@@ -24,5 +27,8 @@ void exchanges_fini(struct exchanges *all);
 struct exchange *exchange_new(struct exchanges *all); /* a cleared one, or NULL */
 void exchange_free(struct exchanges *all, struct exchange *exchange);
 void exchange_make_id(struct exchanges *all, char ret[static 17]); /* 16 digits and a NUL */
+
+/* An empty text to put an answer's headers together in; it is the caller's until the next call. */
+struct text *exchanges_scratch(struct exchanges *all);
 
 #endif

@@ -1,7 +1,8 @@
 /* cpu_dot.c - one dot product on one core (see cpu_dot.h).
  *
- * One body of source (cpu_body.h), once for each instruction set and element type. The targets are
- * set by pragma and not by compiler flags, so that no other code of the program can need them.
+ * One body of source (cpu_body.h), once for each instruction set (cpu_set.h) and element type. The
+ * targets are set by pragma and not by compiler flags, so that no other code of the program can need
+ * them.
  */
 #include "gpu/cpu_dot.h"
 
@@ -17,68 +18,26 @@ enum {
         32768, /* terms: its folding costs under 1 %, and 10^9 terms are 30518 blocks deep */
 };
 
-#define CPU_TARGET        base
-#define CPU_BYTES         16
-#define CPU_ELEMENT       float
-#define CPU_DTYPE         float32
-#define CPU_WIDEN(vector) __builtin_convertvector(vector, wide_base_float32)
-#include "gpu/cpu_body.h"
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_WIDEN
-#define CPU_ELEMENT       double
-#define CPU_DTYPE         float64
-#define CPU_WIDEN(vector) (vector)
-#include "gpu/cpu_body.h"
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_WIDEN
-#undef CPU_TARGET
-#undef CPU_BYTES
+#define CPU_TARGET                base
+#define CPU_BYTES                 16
+#define CPU_WIDEN_FLOAT32(vector) __builtin_convertvector(vector, wide_base_float32)
+#include "gpu/cpu_set.h"
 
 #if defined(__x86_64__)
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
-#define CPU_TARGET        avx2
-#define CPU_BYTES         32
-#define CPU_ELEMENT       float
-#define CPU_DTYPE         float32
-#define CPU_WIDEN(vector) _mm256_cvtps_pd((__m128)(vector))
-#include "gpu/cpu_body.h"
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_WIDEN
-#define CPU_ELEMENT       double
-#define CPU_DTYPE         float64
-#define CPU_WIDEN(vector) (vector)
-#include "gpu/cpu_body.h"
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_WIDEN
-#undef CPU_TARGET
-#undef CPU_BYTES
+#define CPU_TARGET                avx2
+#define CPU_BYTES                 32
+#define CPU_WIDEN_FLOAT32(vector) _mm256_cvtps_pd((__m128)(vector))
+#include "gpu/cpu_set.h"
 #pragma GCC pop_options
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq")
-#define CPU_TARGET        avx512
-#define CPU_BYTES         64
-#define CPU_ELEMENT       float
-#define CPU_DTYPE         float32
-#define CPU_WIDEN(vector) _mm512_cvtps_pd((__m256)(vector))
-#include "gpu/cpu_body.h"
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_WIDEN
-#define CPU_ELEMENT       double
-#define CPU_DTYPE         float64
-#define CPU_WIDEN(vector) (vector)
-#include "gpu/cpu_body.h"
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_WIDEN
-#undef CPU_TARGET
-#undef CPU_BYTES
+#define CPU_TARGET                avx512
+#define CPU_BYTES                 64
+#define CPU_WIDEN_FLOAT32(vector) _mm512_cvtps_pd((__m256)(vector))
+#include "gpu/cpu_set.h"
 #pragma GCC pop_options
 #endif
 

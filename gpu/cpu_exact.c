@@ -1,6 +1,7 @@
 /* cpu_exact.c - exact totals of blocks of products on one core (see cpu_exact.h).
  *
- * One body of source (cpu_exact_body.h), once for each instruction set and element type; targets are
+ * One body of source (cpu_exact_body.h), once for each instruction set (cpu_exact_set.h) and
+ * element type; targets are
  * set by pragma as in cpu_dot.c.
  */
 #include "gpu/cpu_exact.h"
@@ -103,30 +104,15 @@ void cpu_exact_plan(const struct cpu_range *range, enum dtype dtype, int precisi
 
 /* --- each instruction set --- */
 
-#define CPU_TARGET        base
-#define CPU_REGISTERS     16
-#define CPU_BYTES         16
-#define CPU_ELEMENT       float
-#define CPU_DTYPE         float32
-#define CPU_IS_FLOAT64    0
-#define CPU_WIDEN(vector) __builtin_convertvector(vector, wide_base_float32)
-#define CPU_FMA(x, y, z)  ((x) * (y) + (z))
+#define CPU_TARGET                base
+#define CPU_REGISTERS             16
+#define CPU_BYTES                 16
+#define CPU_WIDEN_FLOAT32(vector) __builtin_convertvector(vector, wide_base_float32)
 #define CPU_MIN32(x, y) \
     (((x) & (word_base_float32)((x) < (y))) | ((y) & ~(word_base_float32)((x) < (y))))
 #define CPU_MAX32(x, y) \
     (((y) & (word_base_float32)((x) < (y))) | ((x) & ~(word_base_float32)((x) < (y))))
-#include "gpu/cpu_exact_body.h"
-#include "gpu/cpu_exact_integer.h"
-#undef CPU_TARGET
-#undef CPU_BYTES
-#undef CPU_REGISTERS
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_IS_FLOAT64
-#undef CPU_WIDEN
-#undef CPU_FMA
-#undef CPU_MIN32
-#undef CPU_MAX32
+#include "gpu/cpu_exact_set.h"
 
 /* Without a fused multiply-add a product of float64 takes 17 operations to split: one by one, in
  * integers, is quicker. */
@@ -145,74 +131,28 @@ const struct cpu_exact cpu_exact_base = {
 #if defined(__x86_64__)
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
-#define CPU_TARGET        avx2
-#define CPU_REGISTERS     16
-#define CPU_BYTES         32
-#define CPU_ELEMENT       float
-#define CPU_DTYPE         float32
-#define CPU_IS_FLOAT64    0
-#define CPU_WIDEN(vector) _mm256_cvtps_pd((__m128)(vector))
-#define CPU_FMA(x, y, z)  _mm256_fmadd_pd((__m256d)(x), (__m256d)(y), (__m256d)(z))
-#define CPU_MIN32(x, y)   (word_avx2_float32) _mm256_min_epu32((__m256i)(x), (__m256i)(y))
-#define CPU_MAX32(x, y)   (word_avx2_float32) _mm256_max_epu32((__m256i)(x), (__m256i)(y))
+#define CPU_TARGET                avx2
+#define CPU_REGISTERS             16
+#define CPU_BYTES                 32
+#define CPU_WIDEN_FLOAT32(vector) _mm256_cvtps_pd((__m128)(vector))
+#define CPU_FMA(x, y, z)          _mm256_fmadd_pd((__m256d)(x), (__m256d)(y), (__m256d)(z))
+#define CPU_MIN32(x, y)           (word_avx2_float32) _mm256_min_epu32((__m256i)(x), (__m256i)(y))
+#define CPU_MAX32(x, y)           (word_avx2_float32) _mm256_max_epu32((__m256i)(x), (__m256i)(y))
 #define CPU_HALVES_TO_FLOATS(ret, data) \
     _mm256_storeu_ps(ret, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(data))))
-#include "gpu/cpu_exact_body.h"
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_IS_FLOAT64
-#undef CPU_WIDEN
-#define CPU_ELEMENT       double
-#define CPU_DTYPE         float64
-#define CPU_IS_FLOAT64    1
-#define CPU_WIDEN(vector) (vector)
-#include "gpu/cpu_exact_body.h"
-#include "gpu/cpu_exact_integer.h"
-#undef CPU_TARGET
-#undef CPU_BYTES
-#undef CPU_REGISTERS
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_IS_FLOAT64
-#undef CPU_WIDEN
-#undef CPU_FMA
-#undef CPU_MIN32
-#undef CPU_MAX32
+#include "gpu/cpu_exact_set.h"
 #pragma GCC pop_options
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,f16c")
-#define CPU_TARGET        avx512
-#define CPU_REGISTERS     32
-#define CPU_BYTES         64
-#define CPU_ELEMENT       float
-#define CPU_DTYPE         float32
-#define CPU_IS_FLOAT64    0
-#define CPU_WIDEN(vector) _mm512_cvtps_pd((__m256)(vector))
-#define CPU_FMA(x, y, z)  _mm512_fmadd_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
-#define CPU_MIN32(x, y)   (word_avx512_float32) _mm512_min_epu32((__m512i)(x), (__m512i)(y))
-#define CPU_MAX32(x, y)   (word_avx512_float32) _mm512_max_epu32((__m512i)(x), (__m512i)(y))
-#include "gpu/cpu_exact_body.h"
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_IS_FLOAT64
-#undef CPU_WIDEN
-#define CPU_ELEMENT       double
-#define CPU_DTYPE         float64
-#define CPU_IS_FLOAT64    1
-#define CPU_WIDEN(vector) (vector)
-#include "gpu/cpu_exact_body.h"
-#include "gpu/cpu_exact_integer.h"
-#undef CPU_TARGET
-#undef CPU_BYTES
-#undef CPU_REGISTERS
-#undef CPU_ELEMENT
-#undef CPU_DTYPE
-#undef CPU_IS_FLOAT64
-#undef CPU_WIDEN
-#undef CPU_FMA
-#undef CPU_MIN32
-#undef CPU_MAX32
+#define CPU_TARGET                avx512
+#define CPU_REGISTERS             32
+#define CPU_BYTES                 64
+#define CPU_WIDEN_FLOAT32(vector) _mm512_cvtps_pd((__m256)(vector))
+#define CPU_FMA(x, y, z)          _mm512_fmadd_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
+#define CPU_MIN32(x, y)           (word_avx512_float32) _mm512_min_epu32((__m512i)(x), (__m512i)(y))
+#define CPU_MAX32(x, y)           (word_avx512_float32) _mm512_max_epu32((__m512i)(x), (__m512i)(y))
+#include "gpu/cpu_exact_set.h"
 #pragma GCC pop_options
 
 #define EXACT(target, lanes)                      \

@@ -7,7 +7,6 @@
 #ifndef GPU_CPU_EXACT_H
 #define GPU_CPU_EXACT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

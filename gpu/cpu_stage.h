@@ -8,7 +8,6 @@
 #define GPU_CPU_STAGE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -321,7 +321,6 @@ void gpu_compute(struct gpu *gpu, struct job *job)
     job->batch_size = 1;
     int64_t finished = now_ns();
     job->times = (struct job_times){
-        .submitted_ns = started,
         .started_ns = started,
         .compute_ns = finished - started,
         .finished_ns = finished,

@@ -99,7 +99,7 @@ struct job_port {
 
 /* Stage times of one job; ns on CLOCK_MONOTONIC. */
 struct job_times {
-    int64_t submitted_ns, started_ns;            /* queued until started */
+    int64_t started_ns;                          /* queued until then */
     int64_t copy_in_ns, compute_ns, copy_out_ns; /* durations; they end at finished_ns */
     int64_t finished_ns;
 };

@@ -15,16 +15,10 @@ struct axes {
     uint64_t dim[LIMIT_RANK], stride_a[LIMIT_RANK], stride_b[LIMIT_RANK];
 };
 
-static uint64_t last_dim(const struct tensor *tensor)
-{
-    assert(tensor->shape.rank > 0);
-    return tensor->shape.dim[tensor->shape.rank - 1];
-}
-
 /* Strides of the result's axes in one operand, which is dense and may have fewer axes. */
 static void strides_of(const struct tensor *tensor, int rank, uint64_t stride[LIMIT_RANK])
 {
-    uint64_t step = last_dim(tensor);
+    uint64_t step = tensor_length(tensor);
     int missing = rank - (tensor->shape.rank - 1);
     assert(missing >= 0);
     for (int axis = rank - 1; axis >= 0; axis--) {
@@ -94,8 +88,8 @@ struct need {
 static struct need need_of(const struct tensor_pair *pair, const struct axes *axes)
 {
     int outer = axes->rank > 2 ? axes->rank - 2 : 0;
-    uint64_t n = last_dim(&pair->a), results = product(pair->result.dim, pair->result.rank);
-    assert(n == last_dim(&pair->b) && pair->a.dtype == pair->b.dtype);
+    uint64_t n = tensor_length(&pair->a), results = product(pair->result.dim, pair->result.rank);
+    assert(n == tensor_length(&pair->b) && pair->a.dtype == pair->b.dtype);
     return (struct need){
         .tasks = n == 0 || results == 0 ? 0 : product(axes->dim, outer),
         .values = results * values_a_result(pair),
@@ -109,7 +103,7 @@ static struct dot_task task_of(const struct tensor_pair *pair, const struct axes
     struct dot_task task = {
         .a = pair->a.offset,
         .b = pair->b.offset,
-        .n = last_dim(&pair->a),
+        .n = tensor_length(&pair->a),
         .rows = {1, 1},
         .dtype = pair->a.dtype,
     };

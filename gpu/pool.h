@@ -1,8 +1,8 @@
 /* pool.h - memory for operands: one mapped region, reused warm, within a budget.
  *
- * Door: pool_acquire() and pool_release() from any thread; they hold one lock for some tens of ns.
- * A first touch of fresh memory costs about ten times a copy into it, so nothing is given back to
- * the system while the pool lives, and what was used last is handed out first.
+ * Door: pool_acquire() and pool_release() from any thread; they share one lock. A first touch of
+ * fresh memory costs about ten times a copy into it, so nothing is given back to the system while
+ * the pool lives, and what was used last is handed out first.
  *
  * Blocks up to POOL_SMALL_BYTES come in powers of two, from slabs with free lists; larger ones are
  * runs of POOL_GRANULE_BYTES, first fit, coalesced on release. The first pinned_bytes of the region

@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "gpu/gpu.h"
 

@@ -1,7 +1,6 @@
 /* worker.c - one device at work (see worker.h). */
 #include "gpu/worker.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -117,9 +116,7 @@ static void batch_stamp(struct job *first, enum error error, int index, uint32_t
                         const struct job_times *times)
 {
     for (struct job *job = first; job != NULL; job = job->next) {
-        int64_t submitted = job->times.submitted_ns;
         job->times = *times;
-        job->times.submitted_ns = submitted;
         job->device = index;
         job->batch_size = count;
         if (job->error == ERR_OK)
@@ -196,7 +193,6 @@ enum error worker_push(struct worker *worker, struct job *job)
 {
     if (atomic_load_explicit(&worker->is_lost, memory_order_relaxed))
         return ERR_NO_DEVICE;
-    job->times.submitted_ns = now_ns();
     return queue_push(worker->queue, job);
 }
 

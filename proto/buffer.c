@@ -13,8 +13,7 @@ static bool buffer_is_sane(const struct buffer *buffer)
     return buffer->used <= buffer->block.size && (buffer->block.data != NULL || buffer->used == 0);
 }
 
-/* SIZE_MAX when size is so near to it that there is no multiple above. */
-static size_t size_align(size_t size)
+size_t size_align(size_t size)
 {
     const size_t mask = LIMIT_OPERAND_ALIGN - 1;
     static_assert((LIMIT_OPERAND_ALIGN & (LIMIT_OPERAND_ALIGN - 1)) == 0, "a power of two");

@@ -10,10 +10,6 @@
 
 #include "proto/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct block {
     void *data;  /* aligned to LIMIT_OPERAND_ALIGN at least; contents undefined */
     size_t size; /* at least what was asked for */
@@ -42,14 +38,13 @@ void buffer_fini(struct buffer *buffer); /* gives the block back; init or zeroed
  * not pointers. Growth is at least by half, so n appends cost O(n). ERR_NOMEM: unchanged. */
 enum error buffer_reserve(struct buffer *buffer, size_t size);
 
+/* The next multiple of LIMIT_OPERAND_ALIGN; SIZE_MAX when size is so near to it that there is none. */
+size_t size_align(size_t size);
+
 /* Moves used up to the next multiple of LIMIT_OPERAND_ALIGN, reserving. Returns it in *ret. */
 enum error buffer_align(struct buffer *buffer, size_t *ret_offset);
 
 /* ERR_TOO_LARGE: operands would take more than max_bytes, the setting memory_budget_bytes. */
 enum error operands_too_large(size_t max_bytes, struct problem *problem);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -14,7 +14,6 @@
 struct decoder; /* each encoding's own; first member is its `const struct encoding *` */
 
 struct encoding {
-    const char *name; /* "json", "raw": for logs and metrics */
     enum error (*create)(struct decoder **ret, struct request *request, uint64_t body_bytes,
                          size_t max_bytes, struct problem *problem);
     enum error (*feed)(struct decoder *decoder, const char *data, size_t size,

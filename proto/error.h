@@ -49,8 +49,6 @@
       "The detail says which kernels there are.")                                                  \
     X(ERR_UNSUPPORTED, 422, "unsupported", "well-formed, but not offered by this server",          \
       "The detail says what is offered instead.")                                                  \
-    X(ERR_INTERNAL, 500, "internal", "a fault of the server",                                      \
-      "The request is named in the server's log by its X-Request-Id.")                             \
     X(ERR_DEVICE, 500, "device-fault", "the device reported an error",                             \
       "No result was produced; the request is named in the server's log.")                         \
     X(ERR_UNKNOWN_METHOD, 501, "unknown-method", "the method is not known here",                   \

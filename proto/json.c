@@ -303,7 +303,6 @@ static void json_destroy(struct decoder *decoder)
 }
 
 const struct encoding encoding_json = {
-    .name = "json",
     .create = json_create,
     .feed = json_feed,
     .finish = json_finish,

@@ -92,12 +92,12 @@ static enum error problem_locate(const struct numbers *n, const struct piece *pi
     return nest_locate(&n->nest, levels, problem);
 }
 
-static const char *byte_print(char c, char text[static 16])
+const char *byte_print(char byte, char text[static 16])
 {
-    if (c > ' ' && c < 0x7f)
-        (void)snprintf(text, 16, c == '\'' ? "\"%c\"" : "'%c'", c);
+    if (byte > ' ' && byte < 0x7f)
+        (void)snprintf(text, 16, byte == '\'' ? "\"%c\"" : "'%c'", byte);
     else
-        (void)snprintf(text, 16, "byte 0x%02x", (unsigned char)c);
+        (void)snprintf(text, 16, "byte 0x%02x", (unsigned char)byte);
     return text;
 }
 

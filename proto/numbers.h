@@ -18,7 +18,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "proto/buffer.h"
 #include "proto/tensor.h"
@@ -46,6 +45,9 @@ struct tensor numbers_tensor(const struct numbers *numbers);
 /* Rounds the finished array to dtype in place. ERR_VALUE with a pointer when dtype does not hold a
  * number, or when a complex one finds no pairs. A no-op when it was read as dtype already. */
 enum error numbers_convert(struct numbers *numbers, enum dtype dtype, struct problem *problem);
+
+/* How the detail of a problem shows a byte of a document: '{', or "byte 0x0c". Returns text. */
+const char *byte_print(char byte, char text[static 16]);
 
 /* One number of a real type from text[0..size), for query strings and tests: the same reader. */
 enum error numbers_parse(const char *text, size_t size, enum dtype dtype, void *ret_element);

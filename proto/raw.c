@@ -6,7 +6,6 @@
  */
 #include "proto/encoding.h"
 
-#include <assert.h>
 #include <byteswap.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -94,11 +93,6 @@ static enum error raw_split(struct raw *raw, uint64_t body_bytes, struct problem
     return ERR_OK;
 }
 
-static uint64_t align_up(uint64_t bytes)
-{
-    return (bytes + LIMIT_OPERAND_ALIGN - 1) / LIMIT_OPERAND_ALIGN * LIMIT_OPERAND_ALIGN;
-}
-
 /* Everything that the length alone decides. */
 static enum error raw_plan(struct raw *raw, struct problem *problem)
 {
@@ -112,7 +106,7 @@ static enum error raw_plan(struct raw *raw, struct problem *problem)
         return err;
     if (raw->expected_bytes > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
-    raw->b_offset = align_up(raw->a_bytes);
+    raw->b_offset = size_align(raw->a_bytes);
     uint64_t bytes = raw->b_offset + (raw->expected_bytes - raw->a_bytes);
     if (bytes > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
@@ -138,7 +132,7 @@ static enum error raw_plan_chunked(struct raw *raw, struct problem *problem)
     if (a_bytes > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
     raw->a_bytes = a_bytes;
-    raw->b_offset = align_up(a_bytes);
+    raw->b_offset = size_align(a_bytes);
     return ERR_OK;
 }
 
@@ -327,7 +321,6 @@ static void raw_destroy(struct decoder *decoder)
 }
 
 const struct encoding encoding_raw = {
-    .name = "raw",
     .create = raw_create,
     .feed = raw_feed,
     .finish = raw_finish,

@@ -83,7 +83,7 @@ static enum error pair_check(struct request *request, struct tensor_pair *pair,
     if (count > max_results - request->result_count)
         return too_many_results(max_results, problem);
     request->result_count += count;
-    if (__builtin_mul_overflow(count, pair->a.shape.dim[pair->a.shape.rank - 1], &terms) ||
+    if (__builtin_mul_overflow(count, tensor_length(&pair->a), &terms) ||
         __builtin_add_overflow(request->term_count, terms, &request->term_count))
         return problem_set(problem, ERR_TOO_LARGE, "the request asks for more than 2^64 products");
     pair->result = result;

@@ -68,8 +68,8 @@ enum error request_pairs(struct request *request, size_t count, struct problem *
 /* As what a JSON body writes an option's value. A shape it does not: its arrays nest as they are. */
 enum option_kind { OPTION_TEXT, OPTION_INTEGER, OPTION_BOOLEAN, OPTION_SHAPE };
 
-/* One option, whatever place it is given in. A new one is a field of struct options, a bit and a
- * row in options.c. */
+/* One option, whatever place it is given in. A new one is a row in options.c, with its bit and
+ * its field above, which options_equal() compares. */
 struct option_row {
     const char *name;
     enum option bit;

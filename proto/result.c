@@ -115,23 +115,18 @@ static void write_nested(const struct result *result, const struct shape *shape,
     assert(index == number_count(result->request) || text->failed);
 }
 
-static uint64_t last_dim(const struct tensor *tensor)
-{
-    return tensor->shape.dim[tensor->shape.rank - 1];
-}
-
 /* The number of terms of each sum: one, or a list of one for each pair. */
 static void write_n(const struct request *request, struct text *text)
 {
     if (!request->is_pairs) {
-        text_uint(text, last_dim(&request->pair[0].a));
+        text_uint(text, tensor_length(&request->pair[0].a));
         return;
     }
     TEXT(text, "[");
     for (size_t i = 0; i < request->pair_count; i++) {
         if (i > 0)
             TEXT(text, ", ");
-        text_uint(text, last_dim(&request->pair[i].a));
+        text_uint(text, tensor_length(&request->pair[i].a));
     }
     TEXT(text, "]");
 }

@@ -7,8 +7,6 @@
 #ifndef PROTO_RESULT_H
 #define PROTO_RESULT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "proto/request.h"

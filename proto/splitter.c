@@ -199,15 +199,13 @@ static enum error structure_byte(struct splitter *splitter, char byte, struct pr
     return ERR_OK;
 }
 
-static enum error not_an_object(unsigned char byte, struct problem *problem)
+static enum error not_an_object(char byte, struct problem *problem)
 {
-    char shown[] = {'\'', (char)byte, '\'', '\0'};
-    if (byte <= ' ' || byte > '~')
-        (void)snprintf(shown, sizeof shown, "%02x", byte);
+    char shown[16];
     return problem_set(problem, ERR_SYNTAX,
                        "the body begins with %s and not with '{'" EMPTY_HINT
                        ", or raw elements as application/octet-stream",
-                       shown);
+                       byte_print(byte, shown));
 }
 
 /* Skips a byte order mark, which may come in pieces. */
@@ -227,11 +225,11 @@ static enum error begin(struct splitter *splitter, char byte, struct problem *pr
 {
     bool is_broken_bom = splitter->bom_bytes == 1 || splitter->bom_bytes == 2;
     if (is_broken_bom)
-        return not_an_object(0xef, problem);
+        return not_an_object('\xef', problem);
     if (byte == '{')
         splitter->has_begun = true;
     else if (byte != ' ' && byte != '\t' && byte != '\n' && byte != '\r')
-        return not_an_object((unsigned char)byte, problem);
+        return not_an_object(byte, problem);
     return ERR_OK;
 }
 

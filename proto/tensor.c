@@ -191,3 +191,9 @@ enum error shape_dot(const struct shape *a, const struct shape *b, struct shape 
     *ret = shape;
     return ERR_OK;
 }
+
+uint64_t tensor_length(const struct tensor *tensor)
+{
+    assert(tensor->shape.rank > 0);
+    return tensor->shape.dim[tensor->shape.rank - 1];
+}

@@ -80,6 +80,9 @@ struct tensor {
     size_t offset; /* bytes from the buffer's start */
 };
 
+/* The length of its rows: the last dimension, over which products are summed. rank is not 0. */
+uint64_t tensor_length(const struct tensor *tensor);
+
 /* Two operands and the shape of what they give. */
 struct tensor_pair {
     struct tensor a, b;

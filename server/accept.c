@@ -1,7 +1,6 @@
 /* accept.c - reading an Accept header (see accept.h). */
 #include "server/accept.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+enum { CONFIG_THREADS_MAX = 256 };  /* of http_threads, also when it is 0 */
 enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih keeps of a line */
 
 /* S(name, default, help)             text
@@ -22,7 +23,7 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     S(listen, "127.0.0.1:8080",                                                                    \
       "address:port to listen on; [::1]:8080 for IPv6, port 0 for any free one. Sockets handed "   \
       "over by systemd are used instead when there are some.")                                     \
-    N(http_threads, 0, 0, 256, "threads that speak HTTP; 0: one a core")                           \
+    N(http_threads, 0, 0, CONFIG_THREADS_MAX, "threads that speak HTTP; 0: one a core")            \
     N(max_connections, 16384, 1, 1048576, "connections at once; further ones wait in the backlog") \
     SECTION("limits")                                                                              \
     N(max_body_bytes, 1ull << 30, 1, 1ull << 40, "largest request body")                           \

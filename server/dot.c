@@ -1,7 +1,6 @@
 /* dot.c - /v1/dot (see dot.h). */
 #include "server/dot.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -10,6 +9,7 @@
 #include "server/answer.h"
 #include "server/clock.h"
 #include "server/exchange.h"
+#include "server/exchanges.h"
 #include "server/loop.h"
 
 static const struct config *config_of(const struct exchange *exchange)
@@ -256,17 +256,16 @@ static struct timing timing_of(const struct exchange *exchange)
 
 static enum error send_json(struct exchange *exchange, const struct result *result)
 {
-    struct text stages;
-    text_init(&stages);
-    result_header_server_timing(result, &stages);
+    struct text *stages = exchanges_scratch(loop_exchanges(exchange->loop));
+    result_header_server_timing(result, stages);
+    if (stages->failed)
+        return ERR_NOMEM;
     text_clear(&exchange->out);
     result_encode_json(result, &exchange->out);
     text_string(&exchange->out, "\n");
     struct answer answer = {.status = 200, .content_type = "application/json"};
-    answer_header(&answer, "Server-Timing", stages.failed ? "" : stages.data);
-    enum error error = answer_send(exchange, &answer);
-    text_fini(&stages);
-    return error;
+    answer_header(&answer, "Server-Timing", stages->data);
+    return answer_send(exchange, &answer);
 }
 
 static enum error send_raw(struct exchange *exchange, const struct result *result,
@@ -286,20 +285,22 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
     enum error error = result_encode_raw(result, &exchange->out, problem);
     if (error != ERR_OK)
         return error;
-    struct text value[COMPUTED];
+    struct text *values = exchanges_scratch(loop_exchanges(exchange->loop));
+    size_t start[COMPUTED]; /* of each, as the text may move while it grows */
+    for (int i = 0; i < COMPUTED; i++) {
+        start[i] = values->size;
+        computed[i].print(result, values);
+        text_append(values, "", 1); /* its NUL */
+    }
+    if (values->failed)
+        return ERR_NOMEM;
     struct answer answer = {.status = 200, .content_type = "application/octet-stream"};
     answer_header(&answer, "Dotd-Device", result->device);
     answer_header(&answer, "Dotd-Kernel", result->kernel);
-    for (int i = 0; i < COMPUTED; i++) {
-        text_init(&value[i]);
-        computed[i].print(result, &value[i]);
-        if (value[i].size > 0) /* an empty list is told by the header's absence */
-            answer_header(&answer, computed[i].name, value[i].data);
-    }
-    error = answer_send(exchange, &answer);
     for (int i = 0; i < COMPUTED; i++)
-        text_fini(&value[i]);
-    return error;
+        if (values->data[start[i]] != '\0') /* an empty list is told by the header's absence */
+            answer_header(&answer, computed[i].name, values->data + start[i]);
+    return answer_send(exchange, &answer);
 }
 
 static enum error refuse_job(const struct job *job, struct problem *problem)

@@ -2,11 +2,11 @@
 #include "server/exchange.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/answer.h"
 #include "server/clock.h"
+#include "server/exchanges.h"
 #include "server/log.h"
 #include "server/loop.h"
 
@@ -51,7 +51,7 @@ static bool has_too_many_parameters(const char *target)
 static void refuse_parameters(struct exchange *exchange)
 {
     (void)problem_set(&exchange->problem, ERR_OPTION, "more than %d parameters", PARAMETERS_MAX);
-    loop_make_id(exchange->loop, exchange->id);
+    exchange_make_id(loop_exchanges(exchange->loop), exchange->id);
     answer_send_problem_early(exchange);
     connection_cut(exchange->connection);
 }
@@ -59,7 +59,7 @@ static void refuse_parameters(struct exchange *exchange)
 void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *mhd)
 {
     struct connection *connection = connection_of(mhd);
-    struct exchange *exchange = connection != NULL ? loop_exchange_new(loop) : NULL;
+    struct exchange *exchange = connection != NULL ? exchange_new(loop_exchanges(loop)) : NULL;
     if (exchange == NULL)
         return NULL;
     exchange->loop = loop;
@@ -68,7 +68,7 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
     exchange->begun_ns = loop_now_ns(loop);
     exchange->target = strdup(origin_form(target));
     if (exchange->target == NULL) {
-        loop_exchange_free(loop, exchange);
+        exchange_free(loop_exchanges(loop), exchange);
         return NULL;
     }
     char *query = strchr(exchange->target, '?');
@@ -136,7 +136,7 @@ static void settle_id(struct exchange *exchange)
     if (is_sane)
         memcpy(exchange->id, given, size + 1);
     else
-        loop_make_id(exchange->loop, exchange->id);
+        exchange_make_id(loop_exchanges(exchange->loop), exchange->id);
 }
 
 static bool has_body(const struct exchange *exchange)
@@ -305,7 +305,7 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     if (loop_http(loop)->config->access_log)
         log_access(exchange);
     enter_phase(exchange, PHASE_IDLE);
-    loop_exchange_free(loop, exchange);
+    exchange_free(loop_exchanges(loop), exchange);
 }
 
 void exchange_suspend(struct exchange *exchange)

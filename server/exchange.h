@@ -36,7 +36,7 @@ struct exchange {
     struct loop *loop;
     struct connection *connection;
     struct MHD_Connection *mhd;
-    struct exchange *next_free; /* the loop's list, while unused */
+    struct exchange *next_kept; /* exchanges.h, while unused */
     enum exchange_state state;
     struct head head;
     const struct route *route;   /* NULL until found */

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,11 +60,6 @@ void log_open(enum log_level level, enum log_format format)
         !output.is_json && is_terminal && (no_color == NULL || no_color[0] == '\0');
 }
 
-bool log_is_on(enum log_level level)
-{
-    return level >= output.level;
-}
-
 __attribute__((format(printf, 2, 3))) static void line_add(struct line *line, const char *format,
                                                            ...)
 {
@@ -78,6 +74,16 @@ __attribute__((format(printf, 2, 3))) static void line_add(struct line *line, co
         line->size += (size_t)length;
     else
         line->is_cut = true;
+}
+
+static void line_append(struct line *line, const char *data, size_t size)
+{
+    if (size < LINE_BYTES - TAIL_BYTES - line->size && !line->is_cut) {
+        memcpy(line->text + line->size, data, size);
+        line->size += size;
+    } else {
+        line->is_cut = true;
+    }
 }
 
 /* The code point that begins at *text, which moves behind it; U+FFFD for a byte that is not UTF-8:
@@ -110,16 +116,28 @@ static bool is_plain(uint32_t code)
     return code >= 0x20 && code < 0x7f && code != '"' && code != '\\';
 }
 
+/* How many bytes of value[0..size) come before the first that is not plain. */
+static size_t plain_span(const char *value, size_t size)
+{
+    size_t span = 0;
+    while (span < size && is_plain((unsigned char)value[span]))
+        span++;
+    return span;
+}
+
 /* Inside the quotes of both formats: what is not plain ASCII is a \u escape, so that neither a line
  * end nor a terminal's control sequence nor a change of writing direction comes from a value. */
 static void line_escape(struct line *line, const char *value, size_t size)
 {
     const unsigned char *at = (const unsigned char *)value, *end = at + size;
-    while (at < end) {
+    for (;;) {
+        size_t span = plain_span((const char *)at, (size_t)(end - at));
+        line_append(line, (const char *)at, span);
+        at += span;
+        if (at == end)
+            return;
         uint32_t code = code_point_next(&at, end);
-        if (is_plain(code))
-            line_add(line, "%c", (char)code);
-        else if (code == '"' || code == '\\')
+        if (code == '"' || code == '\\')
             line_add(line, "\\%c", (char)code);
         else if (code == '\n')
             line_add(line, "\\n");
@@ -144,12 +162,12 @@ static void line_add_string(struct line *line, const char *value)
 {
     size_t size = strnlen(value, VALUE_BYTES);
     if (!output.is_json && is_bare(value, size)) {
-        line_add(line, "%.*s", (int)size, value);
+        line_append(line, value, size);
         return;
     }
-    line_add(line, "\"");
+    line_append(line, "\"", 1);
     line_escape(line, value, size);
-    line_add(line, "\"");
+    line_append(line, "\"", 1);
 }
 
 static void line_begin(struct line *line, enum log_level level, const char *event)
@@ -198,7 +216,7 @@ static void line_end(struct line *line)
 
 void log_write(enum log_level level, const char *event, const struct log_field *fields)
 {
-    if (!log_is_on(level))
+    if (level < output.level)
         return;
     struct line line = {.size = 0};
     line_begin(&line, level, event);

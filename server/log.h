@@ -6,7 +6,6 @@
 #ifndef SERVER_LOG_H
 #define SERVER_LOG_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
@@ -29,7 +28,5 @@ void log_open(enum log_level level, enum log_format format);
 #define log_event(level, event, ...)                                                               \
     log_write((level), (event), (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = 0}})
 void log_write(enum log_level level, const char *event, const struct log_field *fields);
-
-bool log_is_on(enum log_level level);
 
 #endif

@@ -17,7 +17,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +24,7 @@
 #include "server/clock.h"
 #include "server/connection.h"
 #include "server/exchange.h"
+#include "server/exchanges.h"
 #include "server/handover.h"
 #include "server/log.h"
 
@@ -32,7 +32,6 @@ enum {
     CONNECTION_MEMORY_BYTES = 64 << 10, /* measured: larger pools cost small requests dearly */
     ACCEPTS_A_ROUND = 16,
     EVENTS_A_ROUND = 64,
-    EXCHANGES_KEPT = 256,  /* free exchanges kept for reuse */
     ACCEPT_PAUSE_MS = 100, /* when descriptors or memory have run out */
     REFUSE_MS = 1000,
     LINGER_MS = 5000,
@@ -48,7 +47,6 @@ struct loop {
     int epoll, mhd_epoll, wake;
     struct MHD_Daemon *daemon;
     unsigned connections_max;
-    uint64_t id_seed;
     /* any thread */
     struct job_port port;
     _Atomic(struct job *) completed;  /* pushed by workers, taken whole by the loop */
@@ -58,16 +56,13 @@ struct loop {
     atomic_ullong rounds;             /* loop writes; the watchdog reads */
     /* loop's thread writes, any reads, relaxed: statistics */
     atomic_ullong requests, answers_2xx, answers_4xx, answers_5xx, connections_total;
-    atomic_uint exchanges;
     atomic_bool is_quiet; /* loop's thread writes, while draining; http_drain() reads */
     /* main thread only */
     unsigned long long watched_rounds; /* at the last loop_is_alive() */
     /* loop's thread only */
     struct connections connections;
-    struct exchange *free_exchange;
-    unsigned free_count;
+    struct exchanges exchanges; /* their count: any thread reads */
     int64_t now_ns; /* when this round began: exact enough for deadlines, and no call each */
-    uint64_t id_count;
     bool is_accepting;
     int64_t accept_after_ns; /* no earlier; 0: at once */
 };
@@ -230,7 +225,7 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     if (connection == NULL)
         return;
     if (connection->exchange != NULL) /* begun, but never told to the handler as completed */
-        loop_exchange_free(loop, connection->exchange);
+        exchange_free(&loop->exchanges, connection->exchange);
     connection->exchange = NULL;
     if (connection->must_linger)
         connection_linger(&loop->connections, connection, loop->now_ns);
@@ -294,7 +289,7 @@ static bool has_unread(const struct loop *loop)
 /* Says whether a request is begun or waits unread, and tells http_drain() when that changes. */
 static bool is_quiet(struct loop *loop)
 {
-    bool is_quiet = atomic_load(&loop->exchanges) == 0 && !has_unread(loop);
+    bool is_quiet = atomic_load(&loop->exchanges.count) == 0 && !has_unread(loop);
     if (atomic_exchange(&loop->is_quiet, is_quiet) != is_quiet)
         http_quiet_changed(loop->http);
     return is_quiet;
@@ -424,12 +419,7 @@ static void loop_free(struct loop *loop)
         (void)close(loop->epoll);
     if (loop->wake >= 0)
         (void)close(loop->wake);
-    while (loop->free_exchange != NULL) {
-        struct exchange *next = loop->free_exchange->next_free;
-        text_fini(&loop->free_exchange->out);
-        free(loop->free_exchange);
-        loop->free_exchange = next;
-    }
+    exchanges_fini(&loop->exchanges);
     free(loop);
 }
 
@@ -443,8 +433,7 @@ bool loop_create(struct loop **ret, struct http *http, unsigned index)
     loop->epoll = loop->wake = -1;
     loop->port.complete = complete_jobs;
     loop->connections_max = (unsigned)(http->config->max_connections / http->loop_count + 1);
-    if (getrandom(&loop->id_seed, sizeof loop->id_seed, 0) != sizeof loop->id_seed)
-        loop->id_seed = (uint64_t)clock_ns();
+    exchanges_init(&loop->exchanges);
     set_durations(loop);
     if (!open_sources(loop)) {
         loop_free(loop);
@@ -498,6 +487,11 @@ struct connections *loop_connections(struct loop *loop)
     return &loop->connections;
 }
 
+struct exchanges *loop_exchanges(struct loop *loop)
+{
+    return &loop->exchanges;
+}
+
 struct job_port *loop_port(struct loop *loop)
 {
     return &loop->port;
@@ -514,58 +508,6 @@ void loop_count_answer(struct loop *loop, int status)
         count(&loop->answers_2xx);
 }
 
-struct exchange *loop_exchange_new(struct loop *loop)
-{
-    struct exchange *exchange = loop->free_exchange;
-    struct text out = {0};
-    if (exchange != NULL) {
-        loop->free_exchange = exchange->next_free;
-        loop->free_count--;
-        out = exchange->out;
-    } else {
-        exchange = malloc(sizeof *exchange);
-        if (exchange == NULL)
-            return NULL;
-    }
-    *exchange = (struct exchange){.out = out};
-    text_clear(&exchange->out);
-    problem_clear(&exchange->problem);
-    atomic_fetch_add_explicit(&loop->exchanges, 1, memory_order_relaxed);
-    return exchange;
-}
-
-void loop_exchange_free(struct loop *loop, struct exchange *exchange)
-{
-    dot_fini(&exchange->dot);
-    free(exchange->target);
-    answer_uncharge(exchange);
-    atomic_fetch_sub_explicit(&loop->exchanges, 1, memory_order_relaxed);
-    if (exchange->out.capacity > ANSWER_BYTES_KEPT)
-        text_fini(&exchange->out);
-    if (loop->free_count == EXCHANGES_KEPT) {
-        text_fini(&exchange->out);
-        free(exchange);
-        return;
-    }
-    exchange->next_free = loop->free_exchange;
-    loop->free_exchange = exchange;
-    loop->free_count++;
-}
-
-/* splitmix64 of a counter from a random seed: unique in this process, and not guessable in order.
- * Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
-void loop_make_id(struct loop *loop, char ret[static 17])
-{
-    static const char digits[] = "0123456789abcdef";
-    uint64_t x = loop->id_seed + ++loop->id_count * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
-    for (int i = 15; i >= 0; i--, x >>= 4)
-        ret[i] = digits[x & 15];
-    ret[16] = '\0';
-}
-
 struct loop_stats loop_stats(struct loop *loop)
 {
     return (struct loop_stats){
@@ -575,7 +517,7 @@ struct loop_stats loop_stats(struct loop *loop)
         .answers_5xx = atomic_load_explicit(&loop->answers_5xx, memory_order_relaxed),
         .connections_total = atomic_load_explicit(&loop->connections_total, memory_order_relaxed),
         .connections = atomic_load_explicit(&loop->open_count, memory_order_relaxed),
-        .exchanges = atomic_load_explicit(&loop->exchanges, memory_order_relaxed),
+        .exchanges = atomic_load_explicit(&loop->exchanges.count, memory_order_relaxed),
     };
 }
 

@@ -16,7 +16,6 @@
 #include "server/http_priv.h"
 
 struct loop;
-struct exchange;
 
 /* Counted by the loop's thread, read by any: relaxed. */
 struct loop_stats {
@@ -45,10 +44,8 @@ void loop_wake(struct loop *loop);     /* from any thread: go round once */
 struct http *loop_http(struct loop *loop);
 int64_t loop_now_ns(const struct loop *loop); /* when the current round began */
 struct connections *loop_connections(struct loop *loop);
+struct exchanges *loop_exchanges(struct loop *loop);
 struct job_port *loop_port(struct loop *loop); /* where jobs of this loop complete */
 void loop_count_answer(struct loop *loop, int status);
-struct exchange *loop_exchange_new(struct loop *loop); /* a cleared one, or NULL */
-void loop_exchange_free(struct loop *loop, struct exchange *exchange);
-void loop_make_id(struct loop *loop, char ret[static 17]); /* 16 hexadecimal digits and a NUL */
 
 #endif

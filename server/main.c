@@ -27,7 +27,6 @@
 
 enum {
     MESSAGE_BYTES = 512,
-    THREADS_MAX = 256,   /* of http_threads */
     FILES_A_THREAD = 4,  /* descriptors of an HTTP thread's own: epoll and wake-up */
     FILES_BESIDES = 256, /* standard and listening ones, and CUDA's */
 };
@@ -53,7 +52,9 @@ static unsigned cores_available(void)
 static void settle(struct config *config)
 {
     if (config->http_threads == 0)
-        config->http_threads = cores_available() < THREADS_MAX ? cores_available() : THREADS_MAX;
+        config->http_threads = cores_available();
+    if (config->http_threads > CONFIG_THREADS_MAX)
+        config->http_threads = CONFIG_THREADS_MAX;
     if (config->http_threads > config->max_connections)
         config->http_threads = config->max_connections; /* each has one connection at least */
     if (config->memory_budget_bytes == 0)

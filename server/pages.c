@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 #include <microhttpd.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "server/answer.h"
@@ -16,6 +15,15 @@ static struct http *http_of(const struct exchange *exchange)
     return loop_http(exchange->loop);
 }
 
+enum state { STATE_STARTING, STATE_READY, STATE_DRAINING };
+
+static enum state state_of(const struct exchange *exchange)
+{
+    if (exchange_is_draining(exchange))
+        return STATE_DRAINING;
+    return atomic_load(&http_of(exchange)->is_ready) ? STATE_READY : STATE_STARTING;
+}
+
 enum error page_livez(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
@@ -25,13 +33,13 @@ enum error page_livez(struct exchange *exchange, struct problem *problem)
 enum error page_readyz(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
-    const char *reason = exchange_is_draining(exchange)               ? "draining"
-                         : !atomic_load(&http_of(exchange)->is_ready) ? "the self-test is running"
-                                                                      : NULL;
-    if (reason != NULL)
-        return answer_send_json(exchange, 503,
-                                json_pack("{s:b, s:s}", "ready", 0, "reason", reason));
-    return answer_send_json(exchange, 200, json_pack("{s:b}", "ready", 1));
+    static const char *const reasons[] = {
+        [STATE_STARTING] = "the self-test is running", [STATE_DRAINING] = "draining"};
+    enum state state = state_of(exchange);
+    if (state == STATE_READY)
+        return answer_send_json(exchange, 200, json_pack("{s:b}", "ready", 1));
+    return answer_send_json(exchange, 503,
+                            json_pack("{s:b, s:s}", "ready", 0, "reason", reasons[state]));
 }
 
 static json_t *describe_device(const struct device_info *info, const struct device_counts *counts)
@@ -106,21 +114,21 @@ static json_t *describe_memory(struct http *http)
 enum error page_status(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
+    static const char *const states[] = {
+        [STATE_STARTING] = "starting", [STATE_READY] = "ready", [STATE_DRAINING] = "draining"};
     struct http *http = http_of(exchange);
     struct loop_stats stats = sum_stats(http);
-    const char *state = exchange_is_draining(exchange)  ? "draining"
-                        : !atomic_load(&http->is_ready) ? "starting"
-                                                        : "ready";
     json_t *document = json_pack(
         "{s:s, s:I, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, s:o}",
-        "state", state, "uptime_ms", (json_int_t)((clock_ns() - http->started_ns) / 1000000),
-        "versions", "dotd", DOTD_VERSION, "libmicrohttpd", MHD_get_version(), "jansson",
-        JANSSON_VERSION, "requests", "completed_total", (json_int_t)stats.requests, "in_flight",
-        (json_int_t)stats.exchanges, "answers_2xx_total", (json_int_t)stats.answers_2xx,
-        "answers_4xx_total", (json_int_t)stats.answers_4xx, "answers_5xx_total",
-        (json_int_t)stats.answers_5xx, "connections", "open", (json_int_t)stats.connections,
-        "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http),
-        "devices", describe_devices(http->gpu));
+        "state", states[state_of(exchange)], "uptime_ms",
+        (json_int_t)((clock_ns() - http->started_ns) / 1000000), "versions", "dotd", DOTD_VERSION,
+        "libmicrohttpd", MHD_get_version(), "jansson", JANSSON_VERSION, "requests",
+        "completed_total", (json_int_t)stats.requests, "in_flight", (json_int_t)stats.exchanges,
+        "answers_2xx_total", (json_int_t)stats.answers_2xx, "answers_4xx_total",
+        (json_int_t)stats.answers_4xx, "answers_5xx_total", (json_int_t)stats.answers_5xx,
+        "connections", "open", (json_int_t)stats.connections, "accepted_total",
+        (json_int_t)stats.connections_total, "memory", describe_memory(http), "devices",
+        describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }
 

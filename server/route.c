@@ -25,7 +25,7 @@ static const struct {
     enum method method;
 } methods[] = {
     {"GET", METHOD_GET},      {"HEAD", METHOD_HEAD},     {"POST", METHOD_POST},
-    {"PUT", METHOD_PUT},      {"DELETE", METHOD_DELETE}, {"OPTIONS", METHOD_OPTIONS},
+    {"PUT", METHOD_OTHERS},   {"DELETE", METHOD_OTHERS}, {"OPTIONS", METHOD_OTHERS},
     {"PATCH", METHOD_OTHERS}, {"TRACE", METHOD_OTHERS},  {"CONNECT", METHOD_OTHERS},
 };
 

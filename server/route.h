@@ -12,10 +12,7 @@ enum method {
     METHOD_GET = 1 << 0,
     METHOD_HEAD = 1 << 1, /* wherever GET is */
     METHOD_POST = 1 << 2,
-    METHOD_PUT = 1 << 3,
-    METHOD_DELETE = 1 << 4,
-    METHOD_OPTIONS = 1 << 5,
-    METHOD_OTHERS = 1 << 6, /* TRACE, CONNECT, PATCH: known, served nowhere */
+    METHOD_OTHERS = 1 << 3, /* PUT, DELETE and so on: known, served nowhere */
 };
 
 /* Steps of a request, in order; each fills problem and returns its error to refuse. begin and body

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-void systemd_notify(const char *state); /* "READY=1", "STOPPING=1", "WATCHDOG=1", "STATUS=..." */
+void systemd_notify(const char *state); /* "READY=1", "STOPPING=1", "WATCHDOG=1" */
 uint64_t systemd_watchdog_us(void);     /* how often WATCHDOG=1 is due at the latest; 0: never */
 
 #endif

@@ -8,7 +8,6 @@
 #define GPU_EXACT_PART_H
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpu/exact/limbs.h"

@@ -3,7 +3,6 @@
  * usage: bench_cpu_exact [n [seconds a figure]]; a table of every instruction set of this machine,
  * element type and kind of data. The smallest of the runs counts: others use the machine as well.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,11 +14,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ANSWER_BYTES = 200, CONNECTION_BYTES = 64 * 1024, BACKLOG = 4096 };
 enum mode { MODE_FIXED, MODE_SUSPEND, MODE_JANSSON, MODE_COUNT };

@@ -12,19 +12,11 @@
 
 #include "proto/numbers.h"
 #include "proto/shortest.h"
+#include "tests/random.h"
 
 enum { PIECE_BYTES = 32 * 1024, ROUNDS = 7, SHORTEST_COUNT = 1 << 20 };
 
 static uint64_t random_state = 1;
-
-/* splitmix64 (Vigna): the same text every time. */
-static uint64_t random_next(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static double random_unit(void)
 {

@@ -13,19 +13,9 @@
 
 #include "gpu/cpu_dot.h"
 #include "gpu/exact/sum.h"
+#include "tests/random.h"
 
 enum { MAX_N = 4200, PIECES = 7 };
-
-static uint64_t random_state;
-
-/* splitmix64 (Vigna). */
-static uint64_t random_next(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static uint64_t below(uint64_t bound)
 {

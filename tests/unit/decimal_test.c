@@ -13,19 +13,11 @@
 #include "proto/decimal.h"
 #include "proto/numbers.h"
 #include "proto/pow10.h"
+#include "tests/random.h"
 
 enum { LINE_BYTES = 4096, RANDOM_COUNT = 300000 };
 
 static uint64_t random_state = 1;
-
-/* splitmix64 (Vigna) */
-static uint64_t random_next(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static uint64_t bits64(double value)
 {

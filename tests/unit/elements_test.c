@@ -6,25 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "proto/numbers.h"
+#include "tests/random.h"
 
 enum { MAX_BYTES = 1 << 20, SUMMARY_BYTES = 16384 };
 
 static uint64_t random_state = 6;
-
-/* splitmix64 (Vigna) */
-static uint64_t random_next(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 /* "<problem>, '<pointer>': <detail>", or the shape and every element in hexadecimal digits. */
 static void summarize(enum error err, const struct problem *problem, const struct numbers *numbers,

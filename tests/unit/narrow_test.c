@@ -13,19 +13,11 @@
 #include "proto/narrow.h"
 #include "proto/numbers.h"
 #include "proto/shortest.h"
+#include "tests/random.h"
 
 enum { MAX_BYTES = 1 << 20, LINE_BYTES = 4096, RANDOM_COUNT = 1000000 };
 
 static uint64_t random_state = 4;
-
-/* splitmix64 (Vigna) */
-static uint64_t random_next(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static const struct kind {
     enum dtype dtype;

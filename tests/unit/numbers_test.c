@@ -12,19 +12,11 @@
 
 #include "proto/decimal.h"
 #include "proto/numbers.h"
+#include "tests/random.h"
 
 enum { MAX_BYTES = 1 << 20, SUMMARY_BYTES = 16384, TRAP_COUNT = 20000 };
 
 static uint64_t random_state = 3;
-
-/* splitmix64 (Vigna) */
-static uint64_t random_next(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 /* One array being read, and all that came of it. */
 struct reading {

@@ -11,19 +11,11 @@
 
 #include "proto/numbers.h"
 #include "proto/shortest.h"
+#include "tests/random.h"
 
 enum { RANDOM_COUNT = 250000 };
 
 static uint64_t random_state = 2;
-
-/* splitmix64 (Vigna) */
-static uint64_t random_next(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static double float64_of(uint64_t bits)
 {

@@ -1,0 +1,87 @@
+/* exchanges.c - exchanges kept for reuse, and their ids (see exchanges.h). */
+#include "server/exchanges.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "server/answer.h"
+#include "server/clock.h"
+#include "server/exchange.h"
+
+enum { EXCHANGES_KEPT = 256 }; /* for reuse, each with its answer's memory */
+
+void exchanges_init(struct exchanges *all)
+{
+    *all = (struct exchanges){.kept = NULL};
+    if (getrandom(&all->id_seed, sizeof all->id_seed, 0) != sizeof all->id_seed)
+        all->id_seed = (uint64_t)clock_ns();
+}
+
+void exchanges_fini(struct exchanges *all)
+{
+    while (all->kept != NULL) {
+        struct exchange *next = all->kept->next_kept;
+        text_fini(&all->kept->out);
+        free(all->kept);
+        all->kept = next;
+    }
+    text_fini(&all->scratch);
+}
+
+struct exchange *exchange_new(struct exchanges *all)
+{
+    struct exchange *exchange = all->kept;
+    struct text out = {0};
+    if (exchange != NULL) {
+        all->kept = exchange->next_kept;
+        all->kept_count--;
+        out = exchange->out;
+    } else {
+        exchange = malloc(sizeof *exchange);
+        if (exchange == NULL)
+            return NULL;
+    }
+    *exchange = (struct exchange){.out = out};
+    text_clear(&exchange->out);
+    problem_clear(&exchange->problem);
+    atomic_fetch_add_explicit(&all->count, 1, memory_order_relaxed);
+    return exchange;
+}
+
+void exchange_free(struct exchanges *all, struct exchange *exchange)
+{
+    dot_fini(&exchange->dot);
+    free(exchange->target);
+    answer_uncharge(exchange);
+    atomic_fetch_sub_explicit(&all->count, 1, memory_order_relaxed);
+    if (exchange->out.capacity > ANSWER_BYTES_KEPT)
+        text_fini(&exchange->out);
+    if (all->kept_count == EXCHANGES_KEPT) {
+        text_fini(&exchange->out);
+        free(exchange);
+        return;
+    }
+    exchange->next_kept = all->kept;
+    all->kept = exchange;
+    all->kept_count++;
+}
+
+/* splitmix64 of a counter from a random seed: unique in this process, and not guessable in order.
+ * Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
+void exchange_make_id(struct exchanges *all, char ret[static 17])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t x = all->id_seed + ++all->id_count * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    for (int i = 15; i >= 0; i--, x >>= 4)
+        ret[i] = digits[x & 15];
+    ret[16] = '\0';
+}
+
+struct text *exchanges_scratch(struct exchanges *all)
+{
+    text_clear(&all->scratch);
+    return &all->scratch;
+}

@@ -55,9 +55,14 @@ __device__ inline char *dynamic_shared()
 /* --- sums --- */
 
 template <typename Sum> struct adder {
+    enum { STARTS_SLOWLY = Sum::PART_BYTES > 8192 };
     Sum &sum;
     __device__ adder(Sum &s) : sum(s)
     {
+    }
+    __device__ void start()
+    {
+        sum.begin();
     }
     __device__ void visit(uint4 x, uint4 y)
     {
@@ -71,9 +76,13 @@ template <typename Sum> struct adder {
 
 /* Looks for what is not finite. */
 template <enum dtype DTYPE> struct finder {
+    enum { STARTS_SLOWLY = 0 };
     const struct grid_task &task;
     unsigned special;
     __device__ finder(const struct grid_task &t) : task(t), special(0)
+    {
+    }
+    __device__ void start()
     {
     }
     __device__ void visit(uint4 x, uint4 y)
@@ -92,7 +101,6 @@ __device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct
 {
     adder<Sum> added(sum);
     finder<Sum::DTYPE> found(task);
-    sum.begin();
     visit_row<Sum::SIZE, Sum::LOADS>(row, added);
     if (sum.is_odd())
         visit_row<Sum::SIZE, 1>(row, found);
@@ -153,11 +161,11 @@ template <typename Sum, typename Take> __device__ inline void fold_block(char *s
     for (int i = threadIdx.x; i < Sum::PARTS * Sum::LIMBS; i += Sum::THREADS) {
         const int part = i / Sum::LIMBS, index = i % Sum::LIMBS;
         char *at = shared + part * Sum::PART_BYTES + index * sizeof(int64_t);
-        int64_t total = 0;
+        uint64_t total = 0; /* what is not finite may overflow */
 #pragma unroll 4
         for (int warp = 0; warp < warps; warp++)
-            total += *(const int64_t *)(at + warp * step);
-        take(part, index, total, (int64_t *)at);
+            total += *(const uint64_t *)(at + warp * step);
+        take(part, index, (int64_t)total, (int64_t *)at);
     }
     __syncthreads();
 }

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(GRID_THREADS, 2)
     const int parts = element<DTYPE>::PARTS, size = parts * element<DTYPE>::BYTES;
     __shared__ struct grid_task task;
     fetch_task(&task, launch.task, launch.task_of_block, &launch.only);
-    const struct place place = place_of<GRID_THREADS>(task, blockIdx.x - task.first_block);
+    const struct place place = place_of(task, blockIdx.x - task.first_block);
     const bool is_warp = task.form == GRID_WARP_ROW;
     for (uint32_t row = place.row; row < task.rows; row += place.row_step) {
         struct share<DTYPE> share;

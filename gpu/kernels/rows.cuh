@@ -193,11 +193,11 @@ struct place {
 
 /* Rows of warps are dealt to blocks first and to their warps second, so that few rows use many
  * multiprocessors. */
-template <uint32_t THREADS>
 __device__ inline struct place place_of(const struct grid_task &task, uint32_t block)
 {
-    const uint32_t warps = THREADS / GRID_WARP, warp = threadIdx.x / GRID_WARP;
-    struct place place = {block, task.blocks, threadIdx.x, THREADS};
+    const uint32_t threads = blockDim.x, warps = threads / GRID_WARP,
+                   warp = threadIdx.x / GRID_WARP;
+    struct place place = {block, task.blocks, threadIdx.x, threads};
     if (task.form == GRID_WARP_ROW) {
         place.row = warp * task.blocks + block;
         place.row_step = warps * task.blocks;
@@ -206,7 +206,7 @@ __device__ inline struct place place_of(const struct grid_task &task, uint32_t b
     } else if (task.form == GRID_SPLIT_ROW) {
         place.row = block / task.parts;
         place.row_step = task.rows; /* a block has one */
-        place.lane += (uint64_t)(block % task.parts) * THREADS;
+        place.lane += (uint64_t)(block % task.parts) * threads;
         place.lanes *= task.parts;
     }
     return place;

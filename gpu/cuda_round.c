@@ -91,17 +91,17 @@ static enum error allocate_host(struct cuda_round *round, struct problem *proble
     round->entry = calloc(ROUND_TASKS, sizeof *round->entry);
     if (round->entry == NULL)
         return problem_set(problem, ERR_NOMEM, "no memory for a round's pieces");
-    enum error error =
-        allocate_mapped((void **)&round->task, (void **)&round->d_task, ROUND_TASKS * sizeof *round->task, problem);
+    enum error error = allocate_mapped((void **)&round->task, (void **)&round->d_task,
+                                       ROUND_TASKS * sizeof *round->task, problem);
     if (error == ERR_OK)
         error = allocate_mapped((void **)&round->task_of_block, (void **)&round->d_task_of_block,
                                 ROUND_BLOCKS * sizeof *round->task_of_block, problem);
     if (error == ERR_OK)
-        error =
-            allocate_mapped((void **)&round->sum, (void **)&round->d_sum, ROUND_VALUES * sizeof *round->sum, problem);
+        error = allocate_mapped((void **)&round->sum, (void **)&round->d_sum,
+                                ROUND_VALUES * sizeof *round->sum, problem);
     if (error == ERR_OK)
-        error = allocate_mapped((void **)&round->value, (void **)&round->d_value, ROUND_VALUES * sizeof *round->value,
-                                problem);
+        error = allocate_mapped((void **)&round->value, (void **)&round->d_value,
+                                ROUND_VALUES * sizeof *round->value, problem);
     if (error == ERR_OK)
         error = cuda_check(cudaHostAlloc((void **)&round->split,
                                          ROUND_VALUES * sizeof *round->split, cudaHostAllocDefault),
@@ -407,7 +407,7 @@ static cudaError_t launch_exact(struct cuda_round *round, enum dtype dtype,
     };
     if (only != NULL)
         launch.only = *only;
-    return exact_launch(dtype, &launch, blocks, round->stream);
+    return exact_launch(dtype, &round->shape[dtype], &launch, blocks, round->stream);
 }
 
 static enum error launch_kernels(struct cuda_round *round)

@@ -29,11 +29,8 @@ struct cudaDeviceProp {
     int multiProcessorCount, major, minor;
 };
 
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrL2CacheSize };
-enum cudaFuncAttribute {
-    cudaFuncAttributeMaxDynamicSharedMemorySize,
-    cudaFuncAttributePreferredSharedMemoryCarveout
-};
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrMaxSharedMemoryPerBlockOptin };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 enum { cudaHostAllocDefault = 0, cudaHostAllocMapped = 2 };
 enum { cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2 };

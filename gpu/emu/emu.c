@@ -69,7 +69,8 @@ static struct {
 } emu;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct emu_settings settings = {.seed = 1, .multiprocessors = 3, .blocks = 2};
+static struct emu_settings settings = {
+    .seed = 1, .multiprocessors = 3, .blocks = 2, .shared_bytes = SHARED_LIMIT_BYTES};
 static _Alignas(128) char shared[SHARED_LIMIT_BYTES];
 
 struct emu_index emu_thread, emu_block, emu_block_size, emu_grid_size;
@@ -77,6 +78,7 @@ struct emu_index emu_thread, emu_block, emu_block_size, emu_grid_size;
 void emu_set(const struct emu_settings *wanted)
 {
     assert(wanted->multiprocessors > 0 && wanted->blocks > 0);
+    assert(wanted->shared_bytes <= SHARED_LIMIT_BYTES);
     (void)pthread_mutex_lock(&lock);
     settings = *wanted;
     (void)pthread_mutex_unlock(&lock);
@@ -321,8 +323,8 @@ void emu_run(uint32_t blocks, uint32_t threads, size_t shared_bytes,
              void (*body)(const void *context), const void *context)
 {
     assert(blocks > 0 && threads > 0 && threads <= FIBER_LIMIT && threads % WARP == 0);
-    assert(shared_bytes <= SHARED_LIMIT_BYTES);
     (void)pthread_mutex_lock(&lock);
+    assert(shared_bytes <= settings.shared_bytes);
     fibers_create(threads);
     emu.random = settings.seed += 0x9e3779b97f4a7c15u; /* every launch another order */
     emu.threads = threads;

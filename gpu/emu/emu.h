@@ -25,6 +25,7 @@ struct emu_settings {
     uint64_t seed;            /* of the order of blocks and threads */
     uint32_t multiprocessors; /* of the one device */
     uint32_t blocks;          /* that a multiprocessor is said to hold at once */
+    uint32_t shared_bytes;    /* that a block may have at most; 227 KiB is the most */
 };
 
 /* Not while a kernel runs. */

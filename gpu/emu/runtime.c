@@ -71,8 +71,10 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *ret, int device)
 
 cudaError_t cudaDeviceGetAttribute(int *ret, enum cudaDeviceAttr attribute, int device)
 {
-    assert(device == 0 && attribute == cudaDevAttrMultiProcessorCount);
-    *ret = (int)emu_get().multiprocessors;
+    const struct emu_settings settings = emu_get();
+    assert(device == 0);
+    *ret = attribute == cudaDevAttrMultiProcessorCount ? (int)settings.multiprocessors
+                                                       : (int)settings.shared_bytes;
     return cudaSuccess;
 }
 

@@ -40,9 +40,9 @@ cudaError_t exact_open(enum dtype dtype, uint32_t multiprocessors, struct exact_
     return kernel != NULL ? kernel->open(multiprocessors, ret) : cudaErrorInvalidValue;
 }
 
-cudaError_t exact_launch(enum dtype dtype, const struct exact_launch *launch, uint32_t blocks,
-                         cudaStream_t stream)
+cudaError_t exact_launch(enum dtype dtype, const struct exact_shape *shape,
+                         const struct exact_launch *launch, uint32_t blocks, cudaStream_t stream)
 {
     const struct exact_kernel *kernel = kernel_of(dtype);
-    return kernel != NULL ? kernel->launch(launch, blocks, stream) : cudaErrorInvalidValue;
+    return kernel != NULL ? kernel->launch(shape, launch, blocks, stream) : cudaErrorInvalidValue;
 }

@@ -40,9 +40,10 @@ struct exact_launch {
 /* Readies the kernel of a type on the current device, which has so many multiprocessors. */
 cudaError_t exact_open(enum dtype dtype, uint32_t multiprocessors, struct exact_shape *ret);
 
-/* Queues one kernel of so many blocks on the stream; all its tasks are of `dtype`. *launch is copied. */
-cudaError_t exact_launch(enum dtype dtype, const struct exact_launch *launch, uint32_t blocks,
-                         cudaStream_t stream);
+/* Queues one kernel of so many blocks on the stream; all its tasks are of `dtype`. shape: what
+ * exact_open() said of the stream's device. *launch is copied. */
+cudaError_t exact_launch(enum dtype dtype, const struct exact_shape *shape,
+                         const struct exact_launch *launch, uint32_t blocks, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

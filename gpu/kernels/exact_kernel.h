@@ -6,7 +6,8 @@
 
 struct exact_kernel {
     cudaError_t (*open)(uint32_t multiprocessors, struct exact_shape *ret);
-    cudaError_t (*launch)(const struct exact_launch *launch, uint32_t blocks, cudaStream_t stream);
+    cudaError_t (*launch)(const struct exact_shape *shape, const struct exact_launch *launch,
+                          uint32_t blocks, cudaStream_t stream);
 };
 
 extern const struct exact_kernel exact_float16, exact_bfloat16, exact_float32, exact_complex64;

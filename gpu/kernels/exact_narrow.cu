@@ -1,13 +1,17 @@
 /* exact_narrow.cu - exact sums of float32, bfloat16 and complex64: every product straight into the
  * thread's own limbs in shared memory, at a cost that does not depend on the data.
  *
- * Idea      a product is exact in float64. Scaled so that its limb has unit 1, it is split by additions
- *           of 1.5 * 2^k into whole multiples of 2^32 and a rest, whose integers are read off the bit
- *           patterns and added to two limbs of 64 bits. A bfloat16 product, 16 bits, fits one limb.
- * Columns   limb i of lane j lies at 256 i + 8 j of the warp's memory: whichever limbs the lanes of a
- *           warp touch, each has its own bank.
- * Range     a product other than zero has an exponent field of 725 (2^-298) to 1278 (below 2^256):
- *           windows of 32 from 720 on, of base EXACT_FLOAT32_BASE, and limbs 0 to 18.
+ * Idea      a product is exact in float64. The upper bits of its exponent say which limb it belongs to;
+ *           scaled to that limb, it is split by adding 1.5 * 2^k into whole multiples of 2^32 and a
+ *           rest, whose integers are read off the bit patterns and added to two limbs of 64 bits. A
+ *           bfloat16 product, 16 bits, has no rest.
+ * Windows   of 32 exponents, on multiples of 32 of the exponent field. Window w has the limb of unit
+ *           2^(32 w - 1070), in which the lowest bit of a product is at least 1. Fields of products are
+ *           725 (2^-298) to 1278 (below 2^256): windows 22 to 39, and with what is carried limbs 22 to
+ *           42. Zeros are put into window 22, where they add nothing, and what is not finite above 42,
+ *           where it does no harm.
+ * Columns   limb w of lane l lies at 256 (43 - w) + 8 l of the warp's memory: whichever limbs the lanes
+ *           of a warp touch, each has its own bank.
  * Headroom  a deposit adds less than 2^47 to a limb: 512 of them, then a carry. The limbs of 32 lanes
  *           stay below 2^62.
  * Source    the splitting: T. Dekker, A floating-point technique for extending the available
@@ -21,58 +25,51 @@ namespace
 {
 
 enum {
+    FIRST_WINDOW = 22,
+    TOP_WINDOW = 42,
+    WINDOW_UNIT = 1 << 25,     /* in the upper word of a float64 */
     ROW_BYTES = GRID_WARP * 8, /* a limb of every lane */
-    PART_BYTES = EXACT_FLOAT32_LIMBS * ROW_BYTES,
-    DEPOSITS = 512,        /* between two carries */
-    FIELD = 1 << 20,       /* the exponent field's unit in the upper word of a float64 */
-    INFINITE = 0x7ff << 20 /* the upper word of infinity; NaN's is not below */
+    ROWS = TOP_WINDOW + 2 - FIRST_WINDOW,
+    TOP_ROW = 1,    /* of window 42; row 0 is for what is not finite */
+    DEPOSITS = 512, /* between two carries */
 };
 
-/* Where a product goes. Windows are counted from exponent field 48, so that the scale's exponent is
- * the complement of the window's number and costs one instruction: 2016 - 32 window + 29 is the field
- * of 2^(350 - 32 (window - 21)). Fields below 720 are zeros' only, which may go anywhere. */
-enum { FIRST_FIELD = 48, FIRST_WINDOW = 21, SCALE_FIELD = 29 };
-
-__device__ inline int window_of(int upper)
+/* 42 - w at the place of the window. It is the upper word of the scale 2^(321 - 32 w) as well, and
+ * shifted the offset of a row: each costs one instruction. */
+__device__ inline int steps_below_top(double p)
 {
-    return max(upper - FIRST_FIELD * FIELD, FIRST_WINDOW * 32 * FIELD);
+    const int complement = ~__double2hiint(p) & 0x7e000000; /* 63 - w, without the sign */
+    return max(min(complement - (63 - TOP_WINDOW) * WINDOW_UNIT,
+                   (TOP_WINDOW - FIRST_WINDOW) * WINDOW_UNIT),
+               0);
 }
 
-__device__ inline double scale_of(int window)
-{
-    return __hiloint2double((~window & 0x7e000000) | SCALE_FIELD * FIELD, 0);
-}
+/* The scale makes the limb's unit 2^-749; these are 1.5 * 2^84 and 1.5 * 2^52 of it: numbers near them
+ * have units 2^32 and 1 of the limb's. */
+const uint64_t UPPER_BITS = 0x1668000000000000, LOWER_BITS = 0x1468000000000000;
 
-__device__ inline int64_t *limb_of(char *column, int window)
+/* In the limb's unit, |p scale| < 2^79; high and rest add up to it, |rest| <= 2^31. All of it is
+ * exact, for the first fma rounds to a multiple of 2^32, and what is left has at most 32 bits. */
+__device__ inline void put(char *column, double p)
 {
-    return (int64_t *)(column + ((window >> 17 & 0x3f00) - FIRST_WINDOW * ROW_BYTES));
-}
-
-/* 1.5 * 2^84 and 1.5 * 2^52: numbers near them have units 2^32 and 1. */
-const uint64_t UPPER_BITS = 0x4538000000000000, LOWER_BITS = 0x4338000000000000;
-
-/* |p scale| < 2^79. upper + rest is that number, |rest| <= 2^31: all of it exact, for the first fma
- * rounds to a multiple of 2^32, and what is left has at most 32 bits. */
-__device__ inline void put(char *column, double p, int upper)
-{
-    const int window = window_of(upper);
-    const double scale = scale_of(window);
+    const int steps = steps_below_top(p);
+    const double scale = __hiloint2double(steps, 0);
     const double high = __fma_rn(p, scale, __longlong_as_double(UPPER_BITS));
     const double rest = __fma_rn(p, scale, __dadd_rn(__longlong_as_double(UPPER_BITS), -high));
     const double low = __dadd_rn(rest, __longlong_as_double(LOWER_BITS));
-    int64_t *limb = limb_of(column, window);
-    const uint64_t limb0 = limb[0], limb1 = limb[GRID_WARP];
-    limb[0] = (int64_t)(limb0 + (uint64_t)__double_as_longlong(low) - LOWER_BITS);
-    limb[GRID_WARP] = (int64_t)(limb1 + (uint64_t)__double_as_longlong(high) - UPPER_BITS);
+    uint64_t *limb = (uint64_t *)(column + (steps >> 17));
+    const uint64_t upper = limb[0], lower = limb[GRID_WARP];
+    limb[0] = upper + ((uint64_t)__double_as_longlong(high) - UPPER_BITS);
+    limb[GRID_WARP] = lower + ((uint64_t)__double_as_longlong(low) - LOWER_BITS);
 }
 
-/* A product of 16 bits has no rest: 32 bits of p scale at least are zero. */
-__device__ inline void put16(char *column, double p, int upper)
+/* A product of 16 bits has no rest: at least 32 bits of p scale are zero. */
+__device__ inline void put16(char *column, double p)
 {
-    const int window = window_of(upper);
-    const double high = __fma_rn(p, scale_of(window), __longlong_as_double(UPPER_BITS));
-    int64_t *limb = limb_of(column, window) + GRID_WARP;
-    *limb = (int64_t)((uint64_t)*limb + (uint64_t)__double_as_longlong(high) - UPPER_BITS);
+    const int steps = steps_below_top(p);
+    const double high = __fma_rn(p, __hiloint2double(steps, 0), __longlong_as_double(UPPER_BITS));
+    uint64_t *limb = (uint64_t *)(column + (steps >> 17));
+    limb[0] = limb[0] + ((uint64_t)__double_as_longlong(high) - UPPER_BITS);
 }
 
 /* --- columns --- */
@@ -80,85 +77,69 @@ __device__ inline void put16(char *column, double p, int upper)
 __device__ inline void clear_column(char *column)
 {
 #pragma unroll
-    for (int i = 0; i < EXACT_FLOAT32_LIMBS; i++)
-        *(int64_t *)(column + i * ROW_BYTES) = 0;
+    for (int row = 0; row < ROWS; row++)
+        *(int64_t *)(column + row * ROW_BYTES) = 0;
 }
 
-/* Leaves every limb but the top one in [0, 2^32). */
+/* Leaves every limb but the top one in [0, 2^32). In the top row what is not finite may overflow. */
 __device__ inline void carry_column(char *column)
 {
     int64_t carry = 0;
 #pragma unroll 1
-    for (int i = 0; i + 1 < EXACT_FLOAT32_LIMBS; i++) {
-        int64_t *limb = (int64_t *)(column + i * ROW_BYTES);
+    for (int row = ROWS - 1; row > TOP_ROW; row--) {
+        int64_t *limb = (int64_t *)(column + row * ROW_BYTES);
         carry += *limb;
         *limb = carry & 0xffffffff;
         carry >>= 32;
     }
-    *(int64_t *)(column + (EXACT_FLOAT32_LIMBS - 1) * ROW_BYTES) += carry;
+    *(uint64_t *)(column + TOP_ROW * ROW_BYTES) += (uint64_t)carry;
 }
 
-/* The warp's columns added up: lane i takes limb i, starting at another column each so that all banks
- * are busy. The sum's upper half goes to the next limb; the top one keeps it. */
-__device__ inline void fold_columns(char *part)
+/* The warp's columns added up: lane i takes row i, starting at another column each so that all banks
+ * are busy. */
+__device__ inline int64_t total_of_row(const char *part, unsigned lane)
 {
-    const unsigned lane = threadIdx.x % GRID_WARP;
-    int64_t total = 0;
-    __syncwarp();
-    if (lane < EXACT_FLOAT32_LIMBS)
+    uint64_t total = 0;
+    if (lane >= TOP_ROW && lane < ROWS)
 #pragma unroll 8
         for (unsigned k = 0; k < GRID_WARP; k++)
-            total += *(const int64_t *)(part + lane * ROW_BYTES + (lane + k) % GRID_WARP * 8);
-    int64_t carry = __shfl_up_sync(ALL_LANES, total >> 32, 1);
-    if (lane == 0)
-        carry = 0;
-    if (lane < EXACT_FLOAT32_LIMBS - 1)
-        total &= 0xffffffff;
+            total += *(const uint64_t *)(part + lane * ROW_BYTES + (lane + k) % GRID_WARP * 8);
+    return (int64_t)total;
+}
+
+/* From rows to the limbs of EXACT_FLOAT32_BASE, which overwrite them: the unit of window w is 2^16 of
+ * limb w - 23, so that a row's lower 16 bits go to that limb, and what is above to the next one. */
+__device__ inline void fold_columns(char *part)
+{
+    static_assert(32 * (FIRST_WINDOW + 1) - 1070 - EXACT_FLOAT32_BASE == 16, "of limb 0");
+    static_assert(TOP_WINDOW - FIRST_WINDOW == EXACT_FLOAT32_LIMBS,
+                  "the lowest row is always zero");
+    const unsigned lane = threadIdx.x % GRID_WARP;
     __syncwarp();
-    if (lane < EXACT_FLOAT32_LIMBS)
-        ((int64_t *)part)[lane] = total + carry;
+    const int64_t total = total_of_row(part, lane);
+    const int64_t from_below = __shfl_down_sync(ALL_LANES, total >> 16, 1);
+    const int64_t kept = lane == TOP_ROW ? total : total & 0xffff;
+    __syncwarp();
+    if (lane >= TOP_ROW && lane < ROWS - 1)
+        ((uint64_t *)part)[ROWS - 2 - lane] = ((uint64_t)kept << 16) + (uint64_t)from_below;
     __syncwarp();
 }
 
 /* --- operands --- */
 
-struct products {
-    double p[4];
-    int upper[4]; /* upper words, without the sign */
-};
-
-__device__ inline struct products multiply(float x0, float y0, float x1, float y1, float x2,
-                                           float y2, float x3, float y3)
+__device__ inline double product(unsigned x, unsigned y)
 {
-    struct products m;
-    m.p[0] = __dmul_rn((double)x0, (double)y0);
-    m.p[1] = __dmul_rn((double)x1, (double)y1);
-    m.p[2] = __dmul_rn((double)x2, (double)y2);
-    m.p[3] = __dmul_rn((double)x3, (double)y3);
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        m.upper[i] = __double2hiint(m.p[i]) & 0x7fffffff;
-    return m;
+    return __dmul_rn((double)__uint_as_float(x), (double)__uint_as_float(y));
 }
 
-__device__ inline bool is_finite(const struct products &m)
+__device__ inline unsigned low_bfloat16(unsigned word)
 {
-    return max(max(m.upper[0], m.upper[1]), max(m.upper[2], m.upper[3])) < INFINITE;
+    return word << 16;
 }
 
-__device__ inline float as_float(unsigned bits)
+__device__ inline unsigned high_bfloat16(unsigned word)
 {
-    return __uint_as_float(bits);
-}
-
-__device__ inline float low_bfloat16(unsigned word)
-{
-    return __uint_as_float(word << 16);
-}
-
-__device__ inline float high_bfloat16(unsigned word)
-{
-    return __uint_as_float(word & 0xffff0000);
+    return word & 0xffff0000;
 }
 
 /* --- accumulators --- */
@@ -169,10 +150,10 @@ template <int PART_COUNT, int COUNT> class columns
 {
   public:
     enum { LIMBS = EXACT_FLOAT32_LIMBS, BASE = EXACT_FLOAT32_BASE };
-    enum { PARTS = PART_COUNT, PART_BYTES = ::PART_BYTES };
+    enum { PARTS = PART_COUNT, PART_BYTES = ROWS * ROW_BYTES };
 
     __device__ columns(char *region)
-        : part_(region), column_(region + threadIdx.x % GRID_WARP * 8), count_(0), is_odd_(false)
+        : part_(region), column_(region + threadIdx.x % GRID_WARP * 8), count_(0), odd_(0)
     {
     }
 
@@ -181,7 +162,7 @@ template <int PART_COUNT, int COUNT> class columns
         for (int part = 0; part < PARTS; part++)
             clear_column(column_ + part * PART_BYTES);
         count_ = 0;
-        is_odd_ = false;
+        odd_ = 0;
     }
 
     __device__ void pause()
@@ -195,7 +176,7 @@ template <int PART_COUNT, int COUNT> class columns
 
     __device__ bool is_odd() const
     {
-        return is_odd_;
+        return odd_ != 0;
     }
 
     __device__ void fold()
@@ -205,15 +186,20 @@ template <int PART_COUNT, int COUNT> class columns
     }
 
   protected:
+    __device__ void see(double p)
+    {
+        odd_ = __fma_rn(p, 0, odd_);
+    }
+
     char *part_, *column_;
     unsigned count_; /* rounds since the last carry */
-    bool is_odd_;
+    double odd_;     /* NaN as soon as a product is not finite */
 };
 
 class sum_float32 : public columns<1, 4 * 4>
 {
   public:
-    enum { THREADS = 256, BLOCKS = 4, LOADS = 4, SIZE = 4 };
+    enum { THREADS = 256, BLOCKS = 3, LOADS = 4, SIZE = 4 };
     static const enum dtype DTYPE = DTYPE_FLOAT32;
 
     __device__ sum_float32(char *region, const struct grid_task &) : columns(region)
@@ -222,23 +208,25 @@ class sum_float32 : public columns<1, 4 * 4>
 
     __device__ void add(uint4 x, uint4 y)
     {
-        const struct products m =
-            multiply(as_float(x.x), as_float(y.x), as_float(x.y), as_float(y.y), as_float(x.z),
-                     as_float(y.z), as_float(x.w), as_float(y.w));
-        if (!is_finite(m)) {
-            is_odd_ = true;
-            return;
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            put(column_, m.p[i], m.upper[i]);
+        add_one(x.x, y.x);
+        add_one(x.y, y.y);
+        add_one(x.z, y.z);
+        add_one(x.w, y.w);
+    }
+
+  private:
+    __device__ void add_one(unsigned x, unsigned y)
+    {
+        const double p = product(x, y);
+        put(column_, p);
+        see(p);
     }
 };
 
 class sum_bfloat16 : public columns<1, 8 * 4>
 {
   public:
-    enum { THREADS = 256, BLOCKS = 4, LOADS = 4, SIZE = 2 };
+    enum { THREADS = 256, BLOCKS = 3, LOADS = 4, SIZE = 2 };
     static const enum dtype DTYPE = DTYPE_BFLOAT16;
 
     __device__ sum_bfloat16(char *region, const struct grid_task &) : columns(region)
@@ -247,23 +235,21 @@ class sum_bfloat16 : public columns<1, 8 * 4>
 
     __device__ void add(uint4 x, uint4 y)
     {
-        add_words(x.x, y.x, x.y, y.y);
-        add_words(x.z, y.z, x.w, y.w);
+        add_two(x.x, y.x);
+        add_two(x.y, y.y);
+        add_two(x.z, y.z);
+        add_two(x.w, y.w);
     }
 
   private:
-    __device__ void add_words(unsigned x0, unsigned y0, unsigned x1, unsigned y1)
+    __device__ void add_two(unsigned x, unsigned y)
     {
-        const struct products m =
-            multiply(low_bfloat16(x0), low_bfloat16(y0), high_bfloat16(x0), high_bfloat16(y0),
-                     low_bfloat16(x1), low_bfloat16(y1), high_bfloat16(x1), high_bfloat16(y1));
-        if (!is_finite(m)) {
-            is_odd_ = true;
-            return;
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            put16(column_, m.p[i], m.upper[i]);
+        const double p = product(low_bfloat16(x), low_bfloat16(y));
+        const double q = product(high_bfloat16(x), high_bfloat16(y));
+        put16(column_, p);
+        put16(column_, q);
+        see(p);
+        see(q);
     }
 };
 
@@ -281,26 +267,24 @@ class sum_complex64 : public columns<2, 4 * 4>
 
     __device__ void add(uint4 x, uint4 y)
     {
-        x.y ^= flip_;
-        x.w ^= flip_;
-        const struct products real =
-            multiply(as_float(x.x), as_float(y.x), -as_float(x.y), as_float(y.y), as_float(x.z),
-                     as_float(y.z), -as_float(x.w), as_float(y.w));
-        const struct products imaginary =
-            multiply(as_float(x.x), as_float(y.y), as_float(x.y), as_float(y.x), as_float(x.z),
-                     as_float(y.w), as_float(x.w), as_float(y.z));
-        if (!is_finite(real) || !is_finite(imaginary)) {
-            is_odd_ = true;
-            return;
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            put(column_, real.p[i], real.upper[i]);
-            put(column_ + PART_BYTES, imaginary.p[i], imaginary.upper[i]);
-        }
+        add_one(x.x, x.y ^ flip_, y.x, y.y);
+        add_one(x.z, x.w ^ flip_, y.z, y.w);
     }
 
   private:
+    __device__ void add_one(unsigned x, unsigned y, unsigned u, unsigned v)
+    {
+        const double xu = product(x, u), yv = product(y, v), xv = product(x, v), yu = product(y, u);
+        put(column_, xu);
+        put(column_, -yv);
+        put(column_ + PART_BYTES, xv);
+        put(column_ + PART_BYTES, yu);
+        see(xu);
+        see(yv);
+        see(xv);
+        see(yu);
+    }
+
     unsigned flip_; /* of the sign of a's imaginary part */
 };
 

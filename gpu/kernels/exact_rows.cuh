@@ -3,7 +3,7 @@
  *
  * Door: exact_rows<Sum>, the kernel, over a type's accumulator:
  *   struct Sum {
- *       enum { THREADS, BLOCKS };      of a block; that a multiprocessor should hold
+ *       enum { THREADS, BLOCKS };      of a block at most; that a multiprocessor should hold
  *       enum { LOADS };                vectors of each operand in flight a thread
  *       enum { SIZE, PARTS };          bytes of an element; real sums: 2 of complex types
  *       enum { LIMBS, BASE };          of a part: the layout of gpu/exact/limbs.h
@@ -55,9 +55,14 @@ __device__ inline char *dynamic_shared()
 /* --- sums --- */
 
 template <typename Sum> struct adder {
+    enum { STARTS_SLOWLY = Sum::PART_BYTES > 8192 };
     Sum &sum;
     __device__ adder(Sum &s) : sum(s)
     {
+    }
+    __device__ void start()
+    {
+        sum.begin();
     }
     __device__ void visit(uint4 x, uint4 y)
     {
@@ -71,9 +76,13 @@ template <typename Sum> struct adder {
 
 /* Looks for what is not finite. */
 template <enum dtype DTYPE> struct finder {
+    enum { STARTS_SLOWLY = 0 };
     const struct grid_task &task;
     unsigned special;
     __device__ finder(const struct grid_task &t) : task(t), special(0)
+    {
+    }
+    __device__ void start()
     {
     }
     __device__ void visit(uint4 x, uint4 y)
@@ -92,7 +101,6 @@ __device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct
 {
     adder<Sum> added(sum);
     finder<Sum::DTYPE> found(task);
-    sum.begin();
     visit_row<Sum::SIZE, Sum::LOADS>(row, added);
     if (sum.is_odd())
         visit_row<Sum::SIZE, 1>(row, found);
@@ -148,16 +156,16 @@ struct desk {
  * limb i of the first warp, so that may be overwritten. */
 template <typename Sum, typename Take> __device__ inline void fold_block(char *shared, Take take)
 {
-    const int warps = Sum::THREADS / GRID_WARP, step = Sum::PARTS * Sum::PART_BYTES;
+    const int warps = blockDim.x / GRID_WARP, step = Sum::PARTS * Sum::PART_BYTES;
     __syncthreads();
-    for (int i = threadIdx.x; i < Sum::PARTS * Sum::LIMBS; i += Sum::THREADS) {
+    for (int i = threadIdx.x; i < Sum::PARTS * Sum::LIMBS; i += blockDim.x) {
         const int part = i / Sum::LIMBS, index = i % Sum::LIMBS;
         char *at = shared + part * Sum::PART_BYTES + index * sizeof(int64_t);
-        int64_t total = 0;
+        uint64_t total = 0; /* what is not finite may overflow */
 #pragma unroll 4
         for (int warp = 0; warp < warps; warp++)
-            total += *(const int64_t *)(at + warp * step);
-        take(part, index, total, (int64_t *)at);
+            total += *(const uint64_t *)(at + warp * step);
+        take(part, index, (int64_t)total, (int64_t *)at);
     }
     __syncthreads();
 }
@@ -165,7 +173,7 @@ template <typename Sum, typename Take> __device__ inline void fold_block(char *s
 template <typename Sum> __device__ inline unsigned block_special(const struct desk &desk)
 {
     unsigned special = 0;
-    for (int warp = 0; warp < Sum::THREADS / GRID_WARP; warp++)
+    for (unsigned warp = 0; warp < blockDim.x / GRID_WARP; warp++)
         special |= desk.special[warp];
     return special;
 }
@@ -188,7 +196,7 @@ __device__ inline bool arrive(struct exact_total *total, struct desk &desk)
 template <typename Sum>
 __device__ inline void take_total(char *shared, struct exact_total *total, struct desk &desk)
 {
-    for (int i = threadIdx.x; i < Sum::PARTS * Sum::LIMBS; i += Sum::THREADS) {
+    for (int i = threadIdx.x; i < Sum::PARTS * Sum::LIMBS; i += blockDim.x) {
         const int part = i / Sum::LIMBS, index = i % Sum::LIMBS;
         int64_t *limb = (int64_t *)(shared + part * Sum::PART_BYTES);
         limb[index] = (int64_t)__ldcg(&total->limb[part][index]);
@@ -225,7 +233,7 @@ __device__ inline void run_task(Sum &sum, char *shared, struct desk &desk,
 {
     const struct grid_task &task = desk.task;
     const uint32_t warp = threadIdx.x / GRID_WARP, lane = threadIdx.x % GRID_WARP;
-    const struct place place = place_of<Sum::THREADS>(task, blockIdx.x - task.first_block);
+    const struct place place = place_of(task, blockIdx.x - task.first_block);
     for (uint32_t row = place.row; row < task.rows; row += place.row_step) {
         struct dot_value *result = launch.result + task.result + row * Sum::PARTS;
         const unsigned special =
@@ -261,28 +269,50 @@ __global__ void __launch_bounds__(Sum::THREADS, Sum::BLOCKS)
 
 /* --- the host's side --- */
 
-template <typename Sum> cudaError_t open_rows(uint32_t multiprocessors, struct exact_shape *ret)
+/* A device with little shared memory runs smaller blocks. */
+template <typename Sum> cudaError_t fit_block(uint32_t *ret_threads, int *ret_bytes)
 {
-    const int bytes = Sum::THREADS / GRID_WARP * Sum::PARTS * Sum::PART_BYTES;
-    int blocks = 0;
-    cudaError_t status =
-        cudaFuncSetAttribute(exact_rows<Sum>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    const int warp_bytes = Sum::PARTS * Sum::PART_BYTES;
+    int device = 0, most = 0;
+    cudaError_t status = cudaGetDevice(&device);
     if (status == cudaSuccess)
-        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, exact_rows<Sum>,
-                                                               Sum::THREADS, bytes);
+        status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (status != cudaSuccess)
         return status;
-    ret->threads = Sum::THREADS;
+    const int fitting = (most - (int)sizeof(struct desk)) / warp_bytes;
+    const int warps = min(fitting, (int)Sum::THREADS / GRID_WARP);
+    if (warps < 1)
+        return cudaErrorInvalidValue;
+    *ret_threads = (uint32_t)(warps * GRID_WARP);
+    *ret_bytes = warps * warp_bytes;
+    return cudaSuccess;
+}
+
+template <typename Sum> cudaError_t open_rows(uint32_t multiprocessors, struct exact_shape *ret)
+{
+    int bytes = 0, blocks = 0;
+    uint32_t threads = 0;
+    cudaError_t status = fit_block<Sum>(&threads, &bytes);
+    if (status == cudaSuccess)
+        status = cudaFuncSetAttribute(exact_rows<Sum>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      bytes);
+    if (status == cudaSuccess)
+        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, exact_rows<Sum>,
+                                                               (int)threads, bytes);
+    if (status != cudaSuccess)
+        return status;
+    ret->threads = threads;
     ret->capacity = (uint32_t)blocks * multiprocessors;
     return cudaSuccess;
 }
 
 template <typename Sum>
-cudaError_t launch_rows(const struct exact_launch *launch, uint32_t blocks, cudaStream_t stream)
+cudaError_t launch_rows(const struct exact_shape *shape, const struct exact_launch *launch,
+                        uint32_t blocks, cudaStream_t stream)
 {
-    const int bytes = Sum::THREADS / GRID_WARP * Sum::PARTS * Sum::PART_BYTES;
+    const size_t bytes = shape->threads / GRID_WARP * Sum::PARTS * Sum::PART_BYTES;
     void *arguments[] = {const_cast<struct exact_launch *>(launch)};
-    return cudaLaunchKernel(exact_rows<Sum>, dim3(blocks), dim3(Sum::THREADS), arguments, bytes,
+    return cudaLaunchKernel(exact_rows<Sum>, dim3(blocks), dim3(shape->threads), arguments, bytes,
                             stream);
 }
 

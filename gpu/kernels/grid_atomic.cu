@@ -48,9 +48,17 @@ __device__ inline struct grid_sum total_of(const struct sums &s)
 
 /* A thread's share of a row. Complex: (a + i b)(c + i d) = (a c - b d) + i (a d + b c). */
 template <enum dtype DTYPE> struct share {
+    enum { STARTS_SLOWLY = 0 };
     enum { PARTS = element<DTYPE>::PARTS, REALS = GRID_LOAD_BYTES / element<DTYPE>::BYTES };
     struct sums part[PARTS];
     bool conjugate;
+
+    __device__ void start()
+    {
+#pragma unroll
+        for (int p = 0; p < PARTS; p++)
+            clear(part[p]);
+    }
 
     __device__ void visit(const uint4 &x, const uint4 &y)
     {
@@ -125,13 +133,11 @@ __global__ void __launch_bounds__(GRID_THREADS, 2)
     const int parts = element<DTYPE>::PARTS, size = parts * element<DTYPE>::BYTES;
     __shared__ struct grid_task task;
     fetch_task(&task, launch.task, launch.task_of_block, &launch.only);
-    const struct place place = place_of<GRID_THREADS>(task, blockIdx.x - task.first_block);
+    const struct place place = place_of(task, blockIdx.x - task.first_block);
     const bool is_warp = task.form == GRID_WARP_ROW;
     for (uint32_t row = place.row; row < task.rows; row += place.row_step) {
         struct share<DTYPE> share;
         share.conjugate = task.conjugate != 0;
-        for (int part = 0; part < parts; part++)
-            clear(share.part[part]);
         visit_row<size, GRID_LOADS>(row_of<size>(task, row, place.lane, place.lanes), share);
         for (int part = 0; part < parts; part++) {
             const struct grid_sum mine = total_of(share.part[part]);

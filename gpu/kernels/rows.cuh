@@ -3,6 +3,8 @@
  * Door: fetch_task() once a block; place_of() says which rows a thread works on and as which of how many
  * threads; row_of() where a row lies; visit_row() shows a visitor every product of the thread's share:
  *   struct Visitor {
+ *       enum { STARTS_SLOWLY };        start() takes as long as a load from memory
+ *       void start();                  once, before the rest
  *       void visit(uint4 x, uint4 y);  two vectors of 16 bytes
  *       void pause();                  after at most LOADS of them
  *   };
@@ -80,14 +82,32 @@ __device__ inline struct row row_of(const struct grid_task &task, uint32_t index
     return row;
 }
 
-/* Vectors lane, lane + lanes, ... of count: all loads of a round are issued before any is used. */
+/* Asks for memory that will be read soon; there is nothing to wait for. */
+__device__ inline void prefetch(const void *data)
+{
+#ifdef DOTD_EMU
+    (void)data;
+#else
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(data));
+#endif
+}
+
+/* Vectors lane, lane + lanes, ... of count: all loads of a round are issued before any is used. A
+ * visitor that starts slowly, by clearing much memory, does so while the first vectors arrive. */
 template <int LOADS, typename Visitor>
 __device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
                                      uint64_t lanes, Visitor &visitor)
 {
     uint64_t i = lane;
+    uint4 x[LOADS], y[LOADS];
+#pragma unroll
+    for (int k = 0; k < LOADS; k++)
+        if (Visitor::STARTS_SLOWLY && i + k * lanes < count) {
+            prefetch(a + i + k * lanes);
+            prefetch(b + i + k * lanes);
+        }
+    visitor.start();
     for (; i + (LOADS - 1) * lanes < count; i += LOADS * lanes) {
-        uint4 x[LOADS], y[LOADS];
 #pragma unroll
         for (int k = 0; k < LOADS; k++) {
             x[k] = __ldg(a + i + k * lanes);
@@ -98,8 +118,16 @@ __device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t co
             visitor.visit(x[k], y[k]);
         visitor.pause();
     }
-    for (; i < count; i += lanes)
-        visitor.visit(__ldg(a + i), __ldg(b + i));
+#pragma unroll
+    for (int k = 0; k < LOADS - 1; k++)
+        if (i + k * lanes < count) {
+            x[k] = __ldg(a + i + k * lanes);
+            y[k] = __ldg(b + i + k * lanes);
+        }
+#pragma unroll
+    for (int k = 0; k < LOADS - 1; k++)
+        if (i + k * lanes < count)
+            visitor.visit(x[k], y[k]);
 }
 
 /* Operands that are misaligned differently: correct, and coalesced, but with four loads a vector. */
@@ -107,6 +135,7 @@ template <typename Visitor>
 __device__ inline void visit_unaligned(const char *a, const char *b, uint64_t count, uint64_t lane,
                                        uint64_t lanes, Visitor &visitor)
 {
+    visitor.start();
     for (uint64_t i = lane; i < count; i += lanes) {
         visitor.visit(load_words(a + GRID_LOAD_BYTES * i), load_words(b + GRID_LOAD_BYTES * i));
         visitor.pause();
@@ -129,15 +158,15 @@ __device__ inline void visit_row(const struct row &row, Visitor &visitor)
     const uint64_t head = to_boundary < row.n ? to_boundary : row.n;
     const uint64_t vectors = (row.n - head) / places, tail = head + vectors * places;
     const char *a = row.a + head * SIZE, *b = row.b + head * SIZE;
-    if (row.lane < head + (row.n - tail)) {
-        const uint64_t i = row.lane < head ? row.lane : tail + (row.lane - head);
-        visitor.visit(load_element<SIZE>(row.a + i * SIZE), load_element<SIZE>(row.b + i * SIZE));
-    }
     if (is_aligned)
         visit_aligned<LOADS>((const uint4 *)a, (const uint4 *)b, vectors, row.lane, row.lanes,
                              visitor);
     else
         visit_unaligned(a, b, vectors, row.lane, row.lanes, visitor);
+    if (row.lane < head + (row.n - tail)) {
+        const uint64_t i = row.lane < head ? row.lane : tail + (row.lane - head);
+        visitor.visit(load_element<SIZE>(row.a + i * SIZE), load_element<SIZE>(row.b + i * SIZE));
+    }
 }
 
 /* --- the rows of a block --- */
@@ -164,11 +193,11 @@ struct place {
 
 /* Rows of warps are dealt to blocks first and to their warps second, so that few rows use many
  * multiprocessors. */
-template <uint32_t THREADS>
 __device__ inline struct place place_of(const struct grid_task &task, uint32_t block)
 {
-    const uint32_t warps = THREADS / GRID_WARP, warp = threadIdx.x / GRID_WARP;
-    struct place place = {block, task.blocks, threadIdx.x, THREADS};
+    const uint32_t threads = blockDim.x, warps = threads / GRID_WARP,
+                   warp = threadIdx.x / GRID_WARP;
+    struct place place = {block, task.blocks, threadIdx.x, threads};
     if (task.form == GRID_WARP_ROW) {
         place.row = warp * task.blocks + block;
         place.row_step = warps * task.blocks;
@@ -177,7 +206,7 @@ __device__ inline struct place place_of(const struct grid_task &task, uint32_t b
     } else if (task.form == GRID_SPLIT_ROW) {
         place.row = block / task.parts;
         place.row_step = task.rows; /* a block has one */
-        place.lane += (uint64_t)(block % task.parts) * THREADS;
+        place.lane += (uint64_t)(block % task.parts) * threads;
         place.lanes *= task.parts;
     }
     return place;

@@ -257,7 +257,7 @@ static void queue_exact(struct bench *bench, enum dtype dtype, uint64_t n)
             },
     };
     exact_plan(&launch.only, &bench->shape[dtype], false);
-    REQUIRE(exact_launch(dtype, &launch, launch.only.blocks, bench->stream));
+    REQUIRE(exact_launch(dtype, &bench->shape[dtype], &launch, launch.only.blocks, bench->stream));
 }
 
 static void queue_blas(struct bench *bench, enum dtype dtype, uint64_t n)

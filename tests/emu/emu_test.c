@@ -21,7 +21,11 @@ enum { BLOCKS = 7, THREADS = 96 };
 static void seed(uint64_t number)
 {
     const struct emu_settings settings = {
-        .seed = number, .multiprocessors = 1 + (uint32_t)number % 5, .blocks = 2};
+        .seed = number,
+        .multiprocessors = 1 + (uint32_t)number % 5,
+        .blocks = 2,
+        .shared_bytes = number % 2 ? 227 << 10 : 64 << 10,
+    };
     emu_set(&settings);
 }
 
@@ -206,7 +210,8 @@ static void compute(enum dtype dtype, uint32_t capacity, bool must_split)
     assert_int_equal(exact_open(dtype, 1, &shape), cudaSuccess);
     shape.capacity = capacity;
     exact_plan(&launch.only, &shape, must_split);
-    assert_int_equal(exact_launch(dtype, &launch, launch.only.blocks, device.stream), cudaSuccess);
+    assert_int_equal(exact_launch(dtype, &shape, &launch, launch.only.blocks, device.stream),
+                     cudaSuccess);
 }
 
 static void exact_sums_have_the_same_bits_on_every_grid_in_every_order(void **state)

@@ -211,7 +211,8 @@ static void launch(const struct grid_task *tasks, uint32_t count, uint32_t block
                                 blocks * sizeof *device.task_of_block, cudaMemcpyHostToDevice,
                                 device.stream));
     }
-    REQUIRE(exact_launch((enum dtype)tasks[0].dtype, &launch, blocks, device.stream));
+    REQUIRE(exact_launch((enum dtype)tasks[0].dtype, &device.shape[tasks[0].dtype], &launch, blocks,
+                         device.stream));
     REQUIRE(cudaStreamSynchronize(device.stream));
 }
 

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "gpu/gpu.h"
 

@@ -44,6 +44,7 @@ static uint64_t random_field(const struct layout *layout, enum kind kind)
     case KIND_SMALL:
         return random_bits(2) == 3 ? 1 : 0;
     case KIND_LARGE:
+    case KIND_LARGEST:
         return (uint64_t)top;
     default:
         break;

@@ -1,9 +1,9 @@
 /* cuda_batch.c - a batch of jobs on one CUDA device (see cuda_batch.h).
  *
- * Jobs are cut into pieces, nearly always one a task; where the operands do not lie in memory that the
- * device reads in place, they are copied into the staging arena; and the pieces are entered in a
- * round (cuda_round.h). A round is flushed when its tables or the arena are full and at the end of the
- * batch.
+ * Jobs are cut into pieces, nearly always one a task; where the operands do not lie in memory that
+ * the device reads in place, they are copied into the staging arena; and the pieces are entered in
+ * a round (cuda_round.h). A round is flushed when its tables or the arena are full and at the end
+ * of the batch.
  */
 #include "gpu/cuda_batch.h"
 
@@ -58,8 +58,8 @@ void cuda_batch_destroy(struct cuda_batch *batch)
 
 /* --- staging --- */
 
-/* Room for size bytes, whatever their alignment. Flushes when the arena is full: what lies there has
- * then been used. */
+/* Room for size bytes, whatever their alignment. Flushes when the arena is full: what lies there
+ * has then been used. */
 static enum error arena_take(struct cuda_batch *batch, size_t size, char **ret)
 {
     assert(size <= batch->arena_bytes);
@@ -134,8 +134,8 @@ static void settle_parts(const struct piece *row, uint64_t depth)
         value_settle(value, task->dtype, a, b, task->n, depth);
 }
 
-/* A row that the arena cannot hold: part after part, each added to the same value, or on the device to
- * the same exact sum. */
+/* A row that the arena cannot hold: part after part, each added to the same value, or on the device
+ * to the same exact sum. */
 static enum error add_row_in_parts(struct cuda_batch *batch, const struct piece *row)
 {
     const size_t size = dtype_size(row->task.dtype);
@@ -181,8 +181,8 @@ static struct piece piece_halve(struct piece *piece)
     return rest;
 }
 
-/* Enters a piece, cut as often as tables and arena ask for. d_base: where the job's base lies on the
- * device; NULL: each piece is copied by itself. Recursion halves rows: at most 64 deep. */
+/* Enters a piece, cut as often as tables and arena ask for. d_base: where the job's base lies on
+ * the device; NULL: each piece is copied by itself. Recursion halves rows: at most 64 deep. */
 static enum error add_piece(struct cuda_batch *batch, struct piece piece, const char *d_base)
 {
     const struct dot_task *task = &piece.task;

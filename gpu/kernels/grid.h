@@ -1,8 +1,8 @@
 /* grid.h - the table of tasks that one launch computes, as host and kernel see it.
  *
  * Door: grid_plan() decides how a task is spread over blocks and grid_depth() how deep its sums are
- * (grid_plan.c, plain arithmetic that is tested without a device); grid_atomic_launch() runs a table
- * (grid_atomic.cu). A task is rows of one length; every row gives one pair of sums.
+ * (grid_plan.c, plain arithmetic that is tested without a device); grid_atomic_launch() runs a
+ * table (grid_atomic.cu). A task is rows of one length; every row gives one pair of sums.
  */
 #ifndef GPU_KERNELS_GRID_H
 #define GPU_KERNELS_GRID_H

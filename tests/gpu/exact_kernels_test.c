@@ -415,7 +415,8 @@ static void rows_broadcast_and_keep_apart(void **state)
     }
 }
 
-/* As when the arena is smaller than the row: launches one after the other, rounded with the last. */
+/* As when the arena is smaller than the row: launches one after the other, rounded with the
+ * last. */
 static void a_row_may_come_in_several_launches(void **state)
 {
     (void)state;

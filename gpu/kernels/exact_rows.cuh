@@ -9,8 +9,8 @@
  *       enum { LIMBS, BASE };          of a part: the layout of gpu/exact/limbs.h
  *       enum { PART_BYTES };           shared memory of a warp for a part, at least LIMBS int64
  *       static const enum dtype DTYPE;
- *       Sum(char *region, const grid_task &task)  region: the warp's shared memory, PARTS *
- *       PART_BYTES void begin();                  the empty sum
+ *       Sum(char *region, const grid_task &task);    region: the warp's shared memory
+ *       void begin();                  the empty sum
  *       void add(uint4 x, uint4 y);    the products of two vectors of 16 bytes
  *       void pause();                  after at most LOADS of them: carries, when it is time
  *       bool is_odd();                 some operand was not finite: what was added is of no use

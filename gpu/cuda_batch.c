@@ -1,9 +1,9 @@
 /* cuda_batch.c - a batch of jobs on one CUDA device (see cuda_batch.h).
  *
- * Jobs are cut into pieces, nearly always one a task; where the operands do not lie in memory that the
- * device reads in place, they are copied into the staging arena; and the pieces are entered in a
- * round (cuda_round.h). A round is flushed when its tables or the arena are full and at the end of the
- * batch.
+ * Jobs are cut into pieces, nearly always one a task; where the operands do not lie in memory that
+ * the device reads in place, they are copied into the staging arena; and the pieces are entered in
+ * a round (cuda_round.h). A round is flushed when its tables or the arena are full and at the end
+ * of the batch.
  */
 #include "gpu/cuda_batch.h"
 
@@ -134,8 +134,8 @@ static void settle_parts(const struct piece *row, uint64_t depth)
         value_settle(value, task->dtype, a, b, task->n, depth);
 }
 
-/* A row that the arena cannot hold: part after part, each added to the same value, or on the device to
- * the same exact sum. */
+/* A row that the arena cannot hold: part after part, each added to the same value, or on the device
+ * to the same exact sum. */
 static enum error add_row_in_parts(struct cuda_batch *batch, const struct piece *row)
 {
     const size_t size = dtype_size(row->task.dtype);

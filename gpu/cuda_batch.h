@@ -2,9 +2,9 @@
  *
  * Door: cuda_batch_create() on an open device; cuda_batch_compute() from one thread at a time. All
  * memory is allocated by create. An ordinary batch is one launch for each type of operands: what is
- * small and pinned is read in place, the rest is copied into the staging arena, and the table of tasks
- * and the results lie in pinned memory that the kernels reach. What is too large for the arena or for
- * the tables takes several rounds.
+ * small and pinned is read in place, the rest is copied into the staging arena, and the table of
+ * tasks and the results lie in pinned memory that the kernels reach. What is too large for the
+ * arena or for the tables takes several rounds.
  */
 #ifndef GPU_CUDA_BATCH_H
 #define GPU_CUDA_BATCH_H

@@ -177,7 +177,8 @@ enum error cuda_round_create(struct cuda_round **ret, struct problem *problem)
     return ERR_OK;
 }
 
-/* Results are ignored: a device that was lost cannot free, and its context goes with the process. */
+/* Results are ignored: a device that was lost cannot free, and its context goes with the
+ * process. */
 void cuda_round_destroy(struct cuda_round *round)
 {
     if (round == NULL)

@@ -1,8 +1,8 @@
 /* cuda_round.h - one round of a batch on a CUDA device: a table of tasks, launched and collected.
  *
- * Door: cuda_round_copy() queues operands; cuda_round_add() enters what is to be computed and flushes
- * when a table is full; cuda_round_flush() launches one kernel for each kind of task in the table,
- * waits, and writes the values. One thread at a time. All memory is allocated by create.
+ * Door: cuda_round_copy() queues operands; cuda_round_add() enters what is to be computed and
+ * flushes when a table is full; cuda_round_flush() launches one kernel for each kind of task in the
+ * table, waits, and writes the values. One thread at a time. All memory is allocated by create.
  */
 #ifndef GPU_CUDA_ROUND_H
 #define GPU_CUDA_ROUND_H
@@ -17,8 +17,8 @@ enum {
     ROUND_ROWS = 32768, /* most of one piece; a round has room for as many results */
 };
 
-/* A row that is computed in parts is settled by who cut it, unless it is exact: then its parts meet on
- * the device, and the last one brings the result. One such row at a time. */
+/* A row that is computed in parts is settled by who cut it, unless it is exact: then its parts meet
+ * on the device, and the last one brings the result. One such row at a time. */
 enum piece_kind { PIECE_ROWS, PIECE_PART, PIECE_LAST_PART };
 
 /* Whole rows of a task, or a part of one row. */

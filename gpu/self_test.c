@@ -1,10 +1,10 @@
 /* self_test.c - known answers on every device before the first client (gpu_self_test in gpu.h).
  *
- * Fast sums: operands are small whole numbers, so that every order of summation gives the exact sum,
- * and one wrong, missing or doubled term shows. Exact sums: operands of any bit pattern that cancel
- * in pairs, and one product that is left; it is known, or what the CPU says it is rounded to. The
- * lengths take every road of a device: in place and copied, one block and many, vector loads and
- * single ones, many rows.
+ * Fast sums: operands are small whole numbers, so that every order of summation gives the exact
+ * sum, and one wrong, missing or doubled term shows. Exact sums: operands of any bit pattern that
+ * cancel in pairs, and one product that is left; it is known, or what the CPU says it is rounded
+ * to. The lengths take every road of a device: in place and copied, one block and many, vector
+ * loads and single ones, many rows.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -226,8 +226,8 @@ static void put_bits(char *data, enum dtype part, uint64_t index, uint64_t bits)
     memcpy(data + index * dtype_size(part), &bits, dtype_size(part)); /* little-endian */
 }
 
-/* One operand's row of n elements, n odd. Neighbours are opposite in a and equal in b. Unsigned numbers
- * have no opposite: theirs are zeros. */
+/* One operand's row of n elements, n odd. Neighbours are opposite in a and equal in b. Unsigned
+ * numbers have no opposite: theirs are zeros. */
 static void fill_row(char *data, enum dtype dtype, uint64_t n, bool is_a, enum rest rest,
                      uint64_t *state)
 {

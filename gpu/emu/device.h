@@ -1,4 +1,5 @@
-/* device.h - the language of kernels for a C++ compiler: qualifiers, built-in variables, intrinsics.
+/* device.h - the language of kernels for a C++ compiler: qualifiers, built-in variables,
+ * intrinsics.
  *
  * Door: included by cuda_runtime_api.h beside this; kernels do not name it. Intrinsics compute what
  * the CUDA Math API and the PTX ISA say, bit for bit; the file is compiled with -ffp-contract=off.

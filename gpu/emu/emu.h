@@ -1,4 +1,5 @@
-/* emu.h - CUDA on the CPU: a grid's threads as fibers of the calling thread. For tests, not for speed.
+/* emu.h - CUDA on the CPU: a grid's threads as fibers of the calling thread. For tests, not for
+ * speed.
  *
  * Door: emu_set() before a test; kernels come in through cuda_runtime_api.h beside this, whose
  * declarations stand for CUDA's own: the .cu files are compiled as C++ against it and the host code
@@ -49,8 +50,8 @@ extern struct emu_index emu_thread, emu_block, emu_block_size, emu_grid_size;
 void *emu_shared(void); /* the block's dynamic shared memory */
 void emu_block_barrier(void);
 
-/* All lanes of the warp come here with the same `kind`; returns what each one brought, in place until
- * the lane's next call. */
+/* All lanes of the warp come here with the same `kind`; returns what each one brought, in place
+ * until the lane's next call. */
 const uint64_t *emu_exchange(unsigned mask, int kind, uint64_t mine);
 
 #ifdef __cplusplus

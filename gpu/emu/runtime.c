@@ -1,7 +1,7 @@
 /* runtime.c - the CUDA runtime of the emulated device (see cuda_runtime_api.h).
  *
- * Device memory is the process's own. It is filled with a pattern, so that what is read before it is
- * written shows.
+ * Device memory is the process's own. It is filled with a pattern, so that what is read before it
+ * is written shows.
  */
 #include <assert.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* elements.cuh - the elements in a vector of 16 bytes, type by type, as float64.
  *
- * Door: real_of<DTYPE>(vector, index) with an index that is known when compiling; special_of<DTYPE>().
- * Every type but int64 fits a float64 exactly.
+ * Door: real_of<DTYPE>(vector, index) with an index that is known when compiling;
+ * special_of<DTYPE>(). Every type but int64 fits a float64 exactly.
  */
 #ifndef GPU_KERNELS_ELEMENTS_CUH
 #define GPU_KERNELS_ELEMENTS_CUH

@@ -1,8 +1,9 @@
 /* exact.h - exact dot products on a CUDA device: what host and kernels share.
  *
- * Door: exact_open() once a device and element type; exact_plan() of grid.h spreads a task over blocks;
- * exact_launch() runs a table of tasks of one type. A row that one block or warp owns is rounded on the
- * spot; a row of several blocks, or of several launches, meets in a struct exact_total.
+ * Door: exact_open() once a device and element type; exact_plan() of grid.h spreads a task over
+ * blocks; exact_launch() runs a table of tasks of one type. A row that one block or warp owns is
+ * rounded on the spot; a row of several blocks, or of several launches, meets in a struct
+ * exact_total.
  */
 #ifndef GPU_KERNELS_EXACT_H
 #define GPU_KERNELS_EXACT_H

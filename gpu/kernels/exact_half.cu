@@ -2,13 +2,13 @@
  *
  * Idea      a product of two float16 is exact in float32: 22 bits, a whole multiple of 2^-48 below
  *           2^32. Two float64 take it in: one near 1.5 * 2^44, whose unit is 2^-8, gets the product
- *           rounded to that unit; one near 1.5 * 2^4, whose unit is 2^-48, gets what was rounded off,
- *           which is exact and at most 2^-9. Four additions a product, whatever the data.
- * Headroom  the first may move by 2^43, that is 2^11 products of 2^32; the second by 2^3, that is 2^12
- *           times 2^-9. After 2^10 products both are read off as integers into 128 bits, of unit 2^-48.
- *           A thread's total of 2^46 products stays below 2^126.
- * Odd       a product that is infinite or NaN makes the first float64 so, and it stays so until it is
- *           read.
+ *           rounded to that unit; one near 1.5 * 2^4, whose unit is 2^-48, gets what was rounded
+ *           off, which is exact and at most 2^-9. Four additions a product, whatever the data.
+ * Headroom  the first may move by 2^43, that is 2^11 products of 2^32; the second by 2^3, that is
+ *           2^12 times 2^-9. After 2^10 products both are read off as integers into 128 bits, of
+ *           unit 2^-48. A thread's total of 2^46 products stays below 2^126.
+ * Odd       a product that is infinite or NaN makes the first float64 so, and it stays so until it
+ *           is read.
  * Source    T. Dekker, A floating-point technique for extending the available precision, 1971.
  * Measured  tests/bench/results.
  */

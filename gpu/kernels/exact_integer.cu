@@ -1,10 +1,10 @@
 /* exact_integer.cu - exact sums of int8, uint8, int32 and int64, in registers.
  *
- * Idea      four products of bytes and their sum are one instruction (dp4a); products of 32 bits are
- *           added up in 128 bits. A product of 64 bits is added as an unsigned lower and a signed
- *           upper half, each in 128 bits, so that no carry runs further.
- * Headroom  dp4a adds less than 2^18: the 32-bit sum is emptied after 2^13 of them. A thread's bytes
- *           stay below 2^63 for 2^47 products, int32 below 2^127 for 2^65, int64 likewise.
+ * Idea      four products of bytes and their sum are one instruction (dp4a); products of 32 bits
+ *           are added up in 128 bits. A product of 64 bits is added as an unsigned lower and a
+ *           signed upper half, each in 128 bits, so that no carry runs further.
+ * Headroom  dp4a adds less than 2^18: the 32-bit sum is emptied after 2^13 of them. A thread's
+ *           bytes stay below 2^63 for 2^47 products, int32 below 2^127 for 2^65, int64 likewise.
  * Source    CUDA Math API, integer intrinsics.
  * Measured  tests/bench/results.
  */

@@ -1,19 +1,19 @@
 /* exact_narrow.cu - exact sums of float32, bfloat16 and complex64: every product straight into the
  * thread's own limbs in shared memory, at a cost that does not depend on the data.
  *
- * Idea      a product is exact in float64. The upper bits of its exponent say which limb it belongs to;
- *           scaled to that limb, it is split by adding 1.5 * 2^k into whole multiples of 2^32 and a
- *           rest, whose integers are read off the bit patterns and added to two limbs of 64 bits. A
- *           bfloat16 product, 16 bits, has no rest.
- * Windows   of 32 exponents, on multiples of 32 of the exponent field. Window w has the limb of unit
- *           2^(32 w - 1070), in which the lowest bit of a product is at least 1. Fields of products are
- *           725 (2^-298) to 1278 (below 2^256): windows 22 to 39, and with what is carried limbs 22 to
- *           42. Zeros are put into window 22, where they add nothing, and what is not finite above 42,
- *           where it does no harm.
- * Columns   limb w of lane l lies at 256 (43 - w) + 8 l of the warp's memory: whichever limbs the lanes
- *           of a warp touch, each has its own bank.
- * Headroom  a deposit adds less than 2^47 to a limb: 512 of them, then a carry. The limbs of 32 lanes
- *           stay below 2^62.
+ * Idea      a product is exact in float64. The upper bits of its exponent say which limb it belongs
+ *           to; scaled to that limb, it is split by adding 1.5 * 2^k into whole multiples of 2^32
+ *           and a rest, whose integers are read off the bit patterns and added to two limbs of 64
+ *           bits. A bfloat16 product, 16 bits, has no rest.
+ * Windows   of 32 exponents, on multiples of 32 of the exponent field. Window w has the limb of
+ *           unit 2^(32 w - 1070), in which the lowest bit of a product is at least 1. Fields of
+ *           products are 725 (2^-298) to 1278 (below 2^256): windows 22 to 39, and with what is
+ *           carried limbs 22 to 42. Zeros are put into window 22, where they add nothing, and what
+ *           is not finite above 42, where it does no harm.
+ * Columns   limb w of lane l lies at 256 (43 - w) + 8 l of the warp's memory: whichever limbs the
+ *           lanes of a warp touch, each has its own bank.
+ * Headroom  a deposit adds less than 2^47 to a limb: 512 of them, then a carry. The limbs of 32
+ *           lanes stay below 2^62.
  * Source    the splitting: T. Dekker, A floating-point technique for extending the available
  *           precision, 1971; private superaccumulators: see exact_rows.cuh.
  * Measured  tests/bench/results.
@@ -44,8 +44,8 @@ __device__ inline int steps_below_top(double p)
                0);
 }
 
-/* The scale makes the limb's unit 2^-749; these are 1.5 * 2^84 and 1.5 * 2^52 of it: numbers near them
- * have units 2^32 and 1 of the limb's. */
+/* The scale makes the limb's unit 2^-749; these are 1.5 * 2^84 and 1.5 * 2^52 of it: numbers near
+ * them have units 2^32 and 1 of the limb's. */
 const uint64_t UPPER_BITS = 0x1668000000000000, LOWER_BITS = 0x1468000000000000;
 
 /* In the limb's unit, |p scale| < 2^79; high and rest add up to it, |rest| <= 2^31. All of it is
@@ -81,7 +81,8 @@ __device__ inline void clear_column(char *column)
         *(int64_t *)(column + row * ROW_BYTES) = 0;
 }
 
-/* Leaves every limb but the top one in [0, 2^32). In the top row what is not finite may overflow. */
+/* Leaves every limb but the top one in [0, 2^32). In the top row what is not finite may
+ * overflow. */
 __device__ inline void carry_column(char *column)
 {
     int64_t carry = 0;
@@ -95,8 +96,8 @@ __device__ inline void carry_column(char *column)
     *(uint64_t *)(column + TOP_ROW * ROW_BYTES) += (uint64_t)carry;
 }
 
-/* The warp's columns added up: lane i takes row i, starting at another column each so that all banks
- * are busy. */
+/* The warp's columns added up: lane i takes row i, starting at another column each so that all
+ * banks are busy. */
 __device__ inline int64_t total_of_row(const char *part, unsigned lane)
 {
     uint64_t total = 0;
@@ -107,8 +108,9 @@ __device__ inline int64_t total_of_row(const char *part, unsigned lane)
     return (int64_t)total;
 }
 
-/* From rows to the limbs of EXACT_FLOAT32_BASE, which overwrite them: the unit of window w is 2^16 of
- * limb w - 23, so that a row's lower 16 bits go to that limb, and what is above to the next one. */
+/* From rows to the limbs of EXACT_FLOAT32_BASE, which overwrite them: the unit of window w is 2^16
+ * of limb w - 23, so that a row's lower 16 bits go to that limb, and what is above to the next
+ * one. */
 __device__ inline void fold_columns(char *part)
 {
     static_assert(32 * (FIRST_WINDOW + 1) - 1070 - EXACT_FLOAT32_BASE == 16, "of limb 0");

@@ -9,7 +9,7 @@
  *       enum { LIMBS, BASE };          of a part: the layout of gpu/exact/limbs.h
  *       enum { PART_BYTES };           shared memory of a warp for a part, at least LIMBS int64
  *       static const enum dtype DTYPE;
- *       Sum(char *region, const grid_task &task)  region: the warp's shared memory, PARTS * PART_BYTES
+ *       Sum(char *region, const grid_task &task);    region: the warp's shared memory
  *       void begin();                  the empty sum
  *       void add(uint4 x, uint4 y);    the products of two vectors of 16 bytes
  *       void pause();                  after at most LOADS of them: carries, when it is time
@@ -17,10 +17,11 @@
  *       void fold();                   the warp's limbs to the start of each part's memory
  *   };
  *
- * Idea      a thread keeps a private exact sum, in registers or in its own column of shared memory, so
- *           that its deposits meet nobody's. A warp folds its threads' sums, the block its warps', and
- *           a row of several blocks is added up with one integer atomicAdd a limb that is not zero;
- *           the last block to arrive rounds. Integer additions in any order give the same bits.
+ * Idea      a thread keeps a private exact sum, in registers or in its own column of shared memory,
+ *           so that its deposits meet nobody's. A warp folds its threads' sums, the block its
+ *           warps', and a row of several blocks is added up with one integer atomicAdd a limb that
+ *           is not zero; the last block to arrive rounds. Integer additions in any order give the
+ *           same bits.
  * Cost      operands read once; the rest is each accumulator's.
  * Order     none matters.
  * Error     half an ulp of the result, and none where the sum is a number of the result's type.
@@ -94,8 +95,8 @@ template <enum dtype DTYPE> struct finder {
     }
 };
 
-/* Adds the thread's share and folds the warp's. Returns the warp's special bits: only where something
- * was not finite are the operands read again to tell what. */
+/* Adds the thread's share and folds the warp's. Returns the warp's special bits: only where
+ * something was not finite are the operands read again to tell what. */
 template <typename Sum>
 __device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct grid_task &task)
 {
@@ -110,8 +111,8 @@ __device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct
 
 /* --- results --- */
 
-/* One warp rounds the row whose limbs lie at `limbs`, a part every PART_BYTES. Only the span between
- * the lowest and the highest limb that is not zero is looked at closer. */
+/* One warp rounds the row whose limbs lie at `limbs`, a part every PART_BYTES. Only the span
+ * between the lowest and the highest limb that is not zero is looked at closer. */
 template <typename Sum>
 __device__ __attribute__((noinline)) void
 settle(char *limbs, unsigned special, const struct grid_task &task, struct dot_value *ret)
@@ -152,8 +153,8 @@ struct desk {
     bool is_last;                /* the block is the row's last to arrive */
 };
 
-/* After each warp has folded: thread i adds up limb i of all warps and passes it on. Only it touches
- * limb i of the first warp, so that may be overwritten. */
+/* After each warp has folded: thread i adds up limb i of all warps and passes it on. Only it
+ * touches limb i of the first warp, so that may be overwritten. */
 template <typename Sum, typename Take> __device__ inline void fold_block(char *shared, Take take)
 {
     const int warps = blockDim.x / GRID_WARP, step = Sum::PARTS * Sum::PART_BYTES;

@@ -1,12 +1,12 @@
-/* exact_wide.cu - exact sums of float64 and complex128: every product straight into the thread's own
- * digits in shared memory, at a cost that does not depend on the data.
+/* exact_wide.cu - exact sums of float64 and complex128: every product straight into the thread's
+ * own digits in shared memory, at a cost that does not depend on the data.
  *
- * Idea      significands are multiplied as integers, 53 by 53 bits. Shifted to its place, the product
- *           covers at most three digits of radix 2^53 (106 + 52 <= 159 bits), so a deposit is three
- *           additions to int64. 81 digits hold all 4196 bits of float64 products and 97 more, at 648
- *           bytes a thread: 11 warps a multiprocessor.
- * Columns   digit i of lane j lies at 256 i + 8 j of the warp's memory: whichever digits the lanes of
- *           a warp touch, each has its own bank.
+ * Idea      significands are multiplied as integers, 53 by 53 bits. Shifted to its place, the
+ *           product covers at most three digits of radix 2^53 (106 + 52 <= 159 bits), so a deposit
+ *           is three additions to int64. 81 digits hold all 4196 bits of float64 products and 97
+ *           more, at 648 bytes a thread: 11 warps a multiprocessor.
+ * Columns   digit i of lane j lies at 256 i + 8 j of the warp's memory: whichever digits the lanes
+ *           of a warp touch, each has its own bank.
  * Headroom  a deposit adds at most 2^54 to a digit: 384 of them on carried digits stay below 2^63;
  *           then a carry.
  * Zeros     and subnormal numbers go the same way: exponent field 0 has the unit of field 1 and no
@@ -33,7 +33,8 @@ enum {
 
 const uint64_t DIGIT_MASK = ((uint64_t)1 << DIGIT_BITS) - 1;
 
-/* A float64's significand, 53 bits in two words, and its exponent above that of subnormal numbers. */
+/* A float64's significand, 53 bits in two words, and its exponent above that of subnormal
+ * numbers. */
 struct number {
     unsigned low, high;
     unsigned exponent; /* 0 to 2045; 2046 if not finite */
@@ -96,7 +97,8 @@ __device__ inline void carry_column(char *column)
     *(int64_t *)(column + (DIGITS - 1) * ROW_BYTES) += carry;
 }
 
-/* A digit of all lanes, as limbs: sum of piece[i] * 2^(32 i) is the digit times 2^(53 row mod 32). */
+/* A digit of all lanes, as limbs: sum of piece[i] * 2^(32 i) is the digit times 2^(53 row mod
+ * 32). */
 struct pieces {
     int64_t piece[PIECES];
 };
@@ -135,7 +137,8 @@ __device__ inline void put_piece(int64_t *limb, unsigned row, int number,
     __syncwarp();
 }
 
-/* The warp's columns added up, lane i taking digits i, i + 32 and i + 64; the limbs overwrite them. */
+/* The warp's columns added up, lane i taking digits i, i + 32 and i + 64; the limbs overwrite
+ * them. */
 __device__ inline void fold_columns(char *part)
 {
     const unsigned lane = threadIdx.x % GRID_WARP;

@@ -35,9 +35,10 @@ void grid_plan(struct grid_task *task, uint32_t capacity)
     }
 }
 
-/* In a thread: its share of the vectors, whose products are dealt to the accumulators in turn, and one
- * vector more of what is left over at the ends. Then the accumulators are folded (2), then the block
- * or warp, then the parts arrive one after the other. Adding to nothing but zeros does not round. */
+/* In a thread: its share of the vectors, whose products are dealt to the accumulators in turn, and
+ * one vector more of what is left over at the ends. Then the accumulators are folded (2), then the
+ * block or warp, then the parts arrive one after the other. Adding to nothing but zeros does not
+ * round. */
 uint64_t grid_depth(const struct grid_task *task)
 {
     const enum dtype dtype = (enum dtype)task->dtype;

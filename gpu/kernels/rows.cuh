@@ -1,7 +1,8 @@
 /* rows.cuh - how a kernel's threads share the rows of a task, and read them.
  *
- * Door: fetch_task() once a block; place_of() says which rows a thread works on and as which of how many
- * threads; row_of() where a row lies; visit_row() shows a visitor every product of the thread's share:
+ * Door: fetch_task() once a block; place_of() says which rows a thread works on and as which of how
+ * many threads; row_of() where a row lies; visit_row() shows a visitor every product of the
+ * thread's share:
  *   struct Visitor {
  *       enum { STARTS_SLOWLY };        start() takes as long as a load from memory
  *       void start();                  once, before the rest
@@ -130,7 +131,8 @@ __device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t co
             visitor.visit(x[k], y[k]);
 }
 
-/* Operands that are misaligned differently: correct, and coalesced, but with four loads a vector. */
+/* Operands that are misaligned differently: correct, and coalesced, but with four loads a
+ * vector. */
 template <typename Visitor>
 __device__ inline void visit_unaligned(const char *a, const char *b, uint64_t count, uint64_t lane,
                                        uint64_t lanes, Visitor &visitor)
@@ -144,8 +146,8 @@ __device__ inline void visit_unaligned(const char *a, const char *b, uint64_t co
 
 /* Shows the visitor every product of the thread's share in exactly one pair of vectors, and pauses
  * after LOADS of them; LOADS more at most are not counted. Operands that reach a boundary of 16
- * bytes together are read by vectors between it and the last one; what is left over at both ends, at
- * most 30 elements, goes one to a lane. */
+ * bytes together are read by vectors between it and the last one; what is left over at both ends,
+ * at most 30 elements, goes one to a lane. */
 template <int SIZE, int LOADS, typename Visitor>
 __device__ inline void visit_row(const struct row &row, Visitor &visitor)
 {

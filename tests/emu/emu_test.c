@@ -72,8 +72,8 @@ static void the_seed_decides_the_order_of_blocks(void **state)
 
 /* --- barriers, warps, shared memory --- */
 
-/* Each round every thread reads its neighbour's number, then writes its own: right only if nobody is
- * let through a barrier early. */
+/* Each round every thread reads its neighbour's number, then writes its own: right only if nobody
+ * is let through a barrier early. */
 static void barrier_body(const void *context)
 {
     unsigned *number = emu_shared(), *wrong = *(unsigned *const *)context;

@@ -1,6 +1,8 @@
-/* Every CUDA device against the CPU, through the door of gpu.h; skipped by name where there is none.
+/* Every CUDA device against the CPU, through the door of gpu.h; skipped by name where there is
+ * none.
  *
- *   cuda_test [EVERY]      only every EVERY-th comparison of a long series: the emulated device is slow
+ *   cuda_test [EVERY]      only every EVERY-th comparison of a long series: the emulated device is
+ *   slow
  */
 #include <setjmp.h>
 #include <stdarg.h>

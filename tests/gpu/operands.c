@@ -44,6 +44,7 @@ static uint64_t random_field(const struct layout *layout, enum kind kind)
     case KIND_SMALL:
         return random_bits(2) == 3 ? 1 : 0;
     case KIND_LARGE:
+    case KIND_LARGEST:
         return (uint64_t)top;
     default:
         break;
@@ -60,7 +61,7 @@ static uint64_t random_real(enum dtype part, enum kind kind)
     uint64_t fraction = random_bits(layout.fraction_bits);
     if (kind == KIND_ODD && random_bits(9) == 0)
         return infinity | sign | (random_bits(2) == 0 ? 1 : 0);
-    if (kind == KIND_CONSTANT)
+    if (kind == KIND_CONSTANT || kind == KIND_LARGEST)
         return random_field(&layout, kind) << layout.fraction_bits |
                (((uint64_t)1 << layout.fraction_bits) - 1);
     if (kind == KIND_SMALL && random_bits(2) == 0)
@@ -74,6 +75,8 @@ static uint64_t random_integer(enum dtype dtype, enum kind kind)
     const uint64_t lowest = (uint64_t)1 << (bits - 1); /* of unsigned bytes: 128 */
     if (kind == KIND_CONSTANT)
         return lowest;
+    if (kind == KIND_LARGEST) /* in magnitude, whose square is what counts */
+        return dtype == DTYPE_UINT8 ? 255 : lowest;
     if (kind == KIND_LARGE)
         return lowest - random_bits(1);
     return kind == KIND_SMALL ? random_bits(3) : random_bits(bits - 1) << 1 | random_bits(1);

@@ -15,6 +15,7 @@ enum kind {
     KIND_LARGE,    /* the largest numbers, both signs */
     KIND_CANCEL,   /* pairs that cancel, and one product of small numbers */
     KIND_CONSTANT, /* one pattern throughout: every carry in the same place */
+    KIND_LARGEST,  /* the largest number throughout: no room for more of them */
     KIND_ODD,      /* some infinities, now and then NaN */
     KIND_COUNT
 };

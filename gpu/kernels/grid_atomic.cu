@@ -7,12 +7,7 @@
  * Cost      operands read once, 16 bytes a load and 4 loads of each in flight; 5 barriers and at
  *           most 2 atomics a block and real sum.
  * Order     atomics arrive in any order: the last bits of a split row may change from run to run.
-<<<<<<< HEAD
  * Error     proved in bound.c; depth by grid_depth(): terms a thread + log2 block + blocks a row.
-=======
- * Error     proved in bound.c; the depth is grid_depth(): terms a thread + log2 block + blocks a
- *           row.
->>>>>>> exact
  * Needs     launch.split zero before the launch; any n, any element-aligned operands.
  * Source    M. Harris, Optimizing Parallel Reduction in CUDA; CUDA C++ Programming Guide, atomic
  *           functions; PTX ISA, atom: float64 additions do not flush subnormal numbers.

@@ -93,22 +93,14 @@ __device__ inline void prefetch(const void *data)
 #endif
 }
 
-/* Vectors lane, lane + lanes, ... of count: all loads of a round are issued before any is used. A
- * visitor that starts slowly, by clearing much memory, does so while the first vectors arrive. */
+/* All loads of a round are issued before any is used. Returns the first vector of none. */
 template <int LOADS, typename Visitor>
-__device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
-                                     uint64_t lanes, Visitor &visitor)
+__device__ inline uint64_t visit_rounds(const uint4 *a, const uint4 *b, uint64_t count,
+                                        uint64_t lane, uint64_t lanes, Visitor &visitor)
 {
     uint64_t i = lane;
-    uint4 x[LOADS], y[LOADS];
-#pragma unroll
-    for (int k = 0; k < LOADS; k++)
-        if (Visitor::STARTS_SLOWLY && i + k * lanes < count) {
-            prefetch(a + i + k * lanes);
-            prefetch(b + i + k * lanes);
-        }
-    visitor.start();
     for (; i + (LOADS - 1) * lanes < count; i += LOADS * lanes) {
+        uint4 x[LOADS], y[LOADS];
 #pragma unroll
         for (int k = 0; k < LOADS; k++) {
             x[k] = __ldg(a + i + k * lanes);
@@ -119,6 +111,25 @@ __device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t co
             visitor.visit(x[k], y[k]);
         visitor.pause();
     }
+    return i;
+}
+
+/* A visitor that starts slowly, by clearing much memory, does so while the first vectors arrive; and
+ * what is left behind the rounds is loaded at once too. Measured on float32 sums: 0.93 of cuBLAS at
+ * n = 10^8 instead of 0.86. */
+template <int LOADS, typename Visitor>
+__device__ inline void visit_slowly(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
+                                    uint64_t lanes, Visitor &visitor)
+{
+#pragma unroll
+    for (int k = 0; k < LOADS; k++)
+        if (lane + k * lanes < count) {
+            prefetch(a + lane + k * lanes);
+            prefetch(b + lane + k * lanes);
+        }
+    visitor.start();
+    const uint64_t i = visit_rounds<LOADS>(a, b, count, lane, lanes, visitor);
+    uint4 x[LOADS], y[LOADS];
 #pragma unroll
     for (int k = 0; k < LOADS - 1; k++)
         if (i + k * lanes < count) {
@@ -129,6 +140,21 @@ __device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t co
     for (int k = 0; k < LOADS - 1; k++)
         if (i + k * lanes < count)
             visitor.visit(x[k], y[k]);
+}
+
+/* Vectors lane, lane + lanes, ... of count. Where starting is cheap the plain form wins: the other's
+ * registers cost the fast kernel a fifth of its bandwidth. */
+template <int LOADS, typename Visitor>
+__device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
+                                     uint64_t lanes, Visitor &visitor)
+{
+    if (Visitor::STARTS_SLOWLY) { /* known when compiling */
+        visit_slowly<LOADS>(a, b, count, lane, lanes, visitor);
+        return;
+    }
+    visitor.start();
+    for (uint64_t i = visit_rounds<LOADS>(a, b, count, lane, lanes, visitor); i < count; i += lanes)
+        visitor.visit(__ldg(a + i), __ldg(b + i));
 }
 
 /* Operands that are misaligned differently: correct, and coalesced, but with four loads a

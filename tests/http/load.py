@@ -2,10 +2,10 @@
 
 import contextlib
 
-N = 8192
+N = 16384
 BUSY_S = 1.0  # enough to queue a few dozen requests on a slow machine
 CALIBRATION_ROWS = 32
-ROWS_MAX = 1500
+ROWS_MAX = 1024  # its square is the daemon's max_results
 LOOKS = 5
 
 RAW = ("Content-Type: application/octet-stream", "Accept: application/octet-stream")

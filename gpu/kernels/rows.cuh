@@ -152,7 +152,6 @@ __device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t co
         visit_slowly<LOADS>(a, b, count, lane, lanes, visitor);
         return;
     }
-    visitor.start();
     for (uint64_t i = visit_rounds<LOADS>(a, b, count, lane, lanes, visitor); i < count; i += lanes)
         visitor.visit(__ldg(a + i), __ldg(b + i));
 }
@@ -163,11 +162,23 @@ template <typename Visitor>
 __device__ inline void visit_unaligned(const char *a, const char *b, uint64_t count, uint64_t lane,
                                        uint64_t lanes, Visitor &visitor)
 {
-    visitor.start();
+    if (Visitor::STARTS_SLOWLY)
+        visitor.start();
     for (uint64_t i = lane; i < count; i += lanes) {
         visitor.visit(load_words(a + GRID_LOAD_BYTES * i), load_words(b + GRID_LOAD_BYTES * i));
         visitor.pause();
     }
+}
+
+/* One element a lane of those before `head` and from `tail` on. */
+template <int SIZE, typename Visitor>
+__device__ inline void visit_ends(const struct row &row, uint64_t head, uint64_t tail,
+                                  Visitor &visitor)
+{
+    if (row.lane >= head + (row.n - tail))
+        return;
+    const uint64_t i = row.lane < head ? row.lane : tail + (row.lane - head);
+    visitor.visit(load_element<SIZE>(row.a + i * SIZE), load_element<SIZE>(row.b + i * SIZE));
 }
 
 /* Shows the visitor every product of the thread's share in exactly one pair of vectors, and pauses
@@ -186,15 +197,17 @@ __device__ inline void visit_row(const struct row &row, Visitor &visitor)
     const uint64_t head = to_boundary < row.n ? to_boundary : row.n;
     const uint64_t vectors = (row.n - head) / places, tail = head + vectors * places;
     const char *a = row.a + head * SIZE, *b = row.b + head * SIZE;
+    if (!Visitor::STARTS_SLOWLY) { /* first: then their registers are free again */
+        visitor.start();
+        visit_ends<SIZE>(row, head, tail, visitor);
+    }
     if (is_aligned)
         visit_aligned<LOADS>((const uint4 *)a, (const uint4 *)b, vectors, row.lane, row.lanes,
                              visitor);
     else
         visit_unaligned(a, b, vectors, row.lane, row.lanes, visitor);
-    if (row.lane < head + (row.n - tail)) {
-        const uint64_t i = row.lane < head ? row.lane : tail + (row.lane - head);
-        visitor.visit(load_element<SIZE>(row.a + i * SIZE), load_element<SIZE>(row.b + i * SIZE));
-    }
+    if (Visitor::STARTS_SLOWLY)
+        visit_ends<SIZE>(row, head, tail, visitor);
 }
 
 /* --- the rows of a block --- */

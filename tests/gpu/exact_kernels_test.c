@@ -162,6 +162,9 @@ static int device_open(void **state)
                        device.block_limit * sizeof *device.d_task_of_block));
     REQUIRE(cudaMalloc((void **)&device.d_total, TOTALS * sizeof *device.d_total));
     REQUIRE(cudaMemsetAsync(device.d_total, 0, TOTALS * sizeof *device.d_total, device.stream));
+    /* Whole structs are copied back: their padding too must have been written by somebody. */
+    REQUIRE(
+        cudaMemsetAsync(device.d_result, 0xff, RESULTS * sizeof *device.d_result, device.stream));
     return 0;
 }
 

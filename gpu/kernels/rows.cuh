@@ -148,12 +148,13 @@ template <int LOADS, typename Visitor>
 __device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
                                      uint64_t lanes, Visitor &visitor)
 {
-    if (Visitor::STARTS_SLOWLY) { /* known when compiling */
+    if constexpr (Visitor::STARTS_SLOWLY) {
         visit_slowly<LOADS>(a, b, count, lane, lanes, visitor);
-        return;
+    } else {
+        uint64_t i = visit_rounds<LOADS>(a, b, count, lane, lanes, visitor);
+        for (; i < count; i += lanes)
+            visitor.visit(__ldg(a + i), __ldg(b + i));
     }
-    for (uint64_t i = visit_rounds<LOADS>(a, b, count, lane, lanes, visitor); i < count; i += lanes)
-        visitor.visit(__ldg(a + i), __ldg(b + i));
 }
 
 /* Operands that are misaligned differently: correct, and coalesced, but with four loads a
@@ -162,7 +163,7 @@ template <typename Visitor>
 __device__ inline void visit_unaligned(const char *a, const char *b, uint64_t count, uint64_t lane,
                                        uint64_t lanes, Visitor &visitor)
 {
-    if (Visitor::STARTS_SLOWLY)
+    if constexpr (Visitor::STARTS_SLOWLY)
         visitor.start();
     for (uint64_t i = lane; i < count; i += lanes) {
         visitor.visit(load_words(a + GRID_LOAD_BYTES * i), load_words(b + GRID_LOAD_BYTES * i));
@@ -197,7 +198,7 @@ __device__ inline void visit_row(const struct row &row, Visitor &visitor)
     const uint64_t head = to_boundary < row.n ? to_boundary : row.n;
     const uint64_t vectors = (row.n - head) / places, tail = head + vectors * places;
     const char *a = row.a + head * SIZE, *b = row.b + head * SIZE;
-    if (!Visitor::STARTS_SLOWLY) { /* first: then their registers are free again */
+    if constexpr (!Visitor::STARTS_SLOWLY) { /* first: then their registers are free again */
         visitor.start();
         visit_ends<SIZE>(row, head, tail, visitor);
     }
@@ -206,7 +207,7 @@ __device__ inline void visit_row(const struct row &row, Visitor &visitor)
                              visitor);
     else
         visit_unaligned(a, b, vectors, row.lane, row.lanes, visitor);
-    if (Visitor::STARTS_SLOWLY)
+    if constexpr (Visitor::STARTS_SLOWLY)
         visit_ends<SIZE>(row, head, tail, visitor);
 }
 

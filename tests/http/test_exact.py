@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from client import ROOT, Daemon
+from client import ROOT, Daemon, post
 from rationals import COMPLEX, FLOATS, INTEGERS, encode, half_unit, rounded, size_of, value_of
 
 CASES = [json.loads(line) for line in (ROOT / "tests/cases/dot.jsonl").read_text().splitlines()]
@@ -373,3 +373,30 @@ def test_big_endian_bodies_give_the_same_bits(daemon, dtype, code):
     big = b"".join(little[i : i + size][::-1] for i in range(0, len(little), size))
     want = daemon.raw(little, f"dtype=%3C{code}").ok()
     assert daemon.raw(big, f"dtype=%3E{code}").ok()["bits"] == want["bits"]
+
+
+# ---- no thread flushes subnormals ----------------------------------------------------------------
+
+
+@pytest.mark.every_build
+def test_subnormals_count_on_every_thread_after_ten_thousand_requests(start_daemon):
+    """A thread that set flush-to-zero would lose the smallest numbers; each HTTP thread and each
+    device's worker is asked again after much other work."""
+    daemon = start_daemon(http_threads=3, inline_terms=4)
+    wires = [daemon.wire() for _ in range(12)]  # new connections go to the least busy thread
+    ordinary = post("/v1/dot", b'{"a":[1e-300,2],"b":[1e-10,3]}')
+    for _ in range(10_000 // len(wires) // 20 + 1):
+        for wire in wires:
+            wire.send(ordinary * 20)
+        for wire in wires:
+            for _ in range(20):
+                assert wire.answer().ok()["result"] == 6.0
+    tiny = json.dumps({"a": [5e-324] * 2, "b": [1, 2]}).encode()
+    long = json.dumps({"a": [5e-324] * 6, "b": [1] * 6}).encode()  # beyond inline_terms: queued
+    for wire in wires:
+        for body, count in ((tiny, 3), (long, 6)):
+            for accuracy in ("exact", "fast"):
+                wire.send(post(f"/v1/dot?accuracy={accuracy}", body))
+                assert wire.answer().ok()["bits"] == f"0x{count:016x}"
+    for wire in wires:
+        wire.close()

@@ -23,6 +23,7 @@ def test_every_call_of_the_shell_client_is_answered_right(daemon):
 def test_the_shell_client_fails_when_nobody_answers():
     status, output = run(["clients/shell/try.sh", "http://127.0.0.1:1"])
     assert status != 0, output
+    assert output.count("\n") == 1 and "nothing answers" in output
 
 
 def wrk(daemon, threads=2, connections=16, seconds=1, **settings):
@@ -62,6 +63,16 @@ def test_wrk_tells_when_answers_are_refused(start_daemon):
     daemon = start_daemon(max_body_bytes=100)
     _, output = wrk(daemon, n=1024)
     assert re.search(r"0 right, \d+ wrong, [1-9]\d* not 2xx", output), output
+    assert re.search(r"first that is not 2xx: 413 .*bytes", output), output
+
+
+@pytest.mark.parametrize("setting", ["dtype=int8", "nonesuch=1", "n=many"])
+def test_wrk_refuses_settings_that_it_cannot_follow(daemon, setting):
+    name, value = setting.split("=")
+    status, output = wrk(daemon, **{name: value})
+    assert status == 1, output
+    told = [line for line in output.splitlines() if line.startswith("dot.lua: ")]
+    assert told and "PANIC" not in output, output
 
 
 def documented_calls(path):

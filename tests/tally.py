@@ -1,9 +1,10 @@
 """Counts behaviours in JUnit files of ctest (whose programs are cmocka's) and of pytest.
 
-Usage: tally.py FILE... Names what failed and what was skipped, closes with one line of counts, and
-exits with 1 when anything failed or nothing ran.
+Usage: tally.py FILE... Counts what was skipped, a line a program; names what failed; closes with one
+line of counts, and exits with 1 when anything failed or nothing ran.
 """
 
+import collections
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -43,10 +44,14 @@ def outcomes_of(path):
 
 def main(paths):
     outcomes = [outcome for path in paths for outcome in outcomes_of(path)]
-    for wanted in ("skipped", "failed"):
-        for outcome, name in outcomes:
-            if outcome == wanted:
-                print(f"{outcome}: {name}")
+    skipped = collections.Counter(
+        name.split(": ", 1)[0] for outcome, name in outcomes if outcome == "skipped"
+    )
+    for program, count in skipped.items():
+        print(f"skipped: {program}, {count}")
+    for outcome, name in outcomes:
+        if outcome == "failed":
+            print(f"failed: {name}")
     counts = {
         word: sum(outcome == word for outcome, _ in outcomes)
         for word in ("passed", "failed", "skipped")

@@ -1,9 +1,27 @@
 #!/usr/bin/env bash
 # try.sh - every kind of call with curl: shows each call and its answer, and says if one is wrong.
-# Usage: clients/shell/try.sh [http://127.0.0.1:8080]
 set -u
 
+usage() {
+    cat <<'END'
+usage: clients/shell/try.sh [URL]
+
+Sends every kind of call with curl, shows each with its answer, and counts those that are right.
+The exit status is 0 when all are. URL is by default http://127.0.0.1:8080.
+END
+}
+
+case ${1:-} in
+--help | -h) usage && exit ;;
+-*) usage >&2 && exit 2 ;;
+esac
+
 base=${1:-http://127.0.0.1:8080}
+base=${base%/}
+if ! curl -s -o /dev/null --max-time 10 "$base/livez"; then
+    printf 'try.sh: nothing answers at %s; deploy/run starts dotd\n' "$base" >&2
+    exit 1
+fi
 dot=$base/v1/dot
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -60,6 +78,12 @@ post 200 '"result": 0\.0' '{"a":[],"b":[]}'
 post 200 '"result_text": "Infinity"' '{"a":[Infinity,1],"b":[2,3]}'
 post 200 '"id": "r-17"' '{"a":[1],"b":[2],"dtype":"float32","device":"cpu","id":"r-17"}'
 post 200 '"condition": 2\.0' '{"a":[3,-1],"b":[1,1],"diagnostics":true}'
+post 200 '"accuracy": "exact", "error_bound": 0\.0' '{"a":[1e16,1,-1e16],"b":[1,1,1],"accuracy":"exact"}'
+post 200 '"accuracy": "fast", "error_bound": [0-9]' '{"a":[1e16,1,-1e16],"b":[1,1,1],"accuracy":"fast"}'
+post 200 '"result": 0\.1, "bits": "0x2e66"' '{"a":[1],"b":[0.1],"result_dtype":"float16"}'
+post 200 '"result_text": "27670116110564327423"' '{"a":[9223372036854775807,1],"b":[3,2],"dtype":"int64"}'
+post 200 '"result": \[6\.0, 48\.0\]' '{"a":[[1,2],[3,-4]],"b":[[5,6],[7,8]],"dtype":"complex64","conjugate":true}'
+post 200 '"result": 2\.0' '{"a":[1],"b":[2],"timeout_ms":10000}'
 post 200 '"result": 32\.0' '{"a":[1,2,3],"b":[4,5,6]}' -H 'Transfer-Encoding: chunked'
 post 200 '"result": 32\.0' '{"a":[1,2,3],"b":[4,5,6]}' -H 'Expect: 100-continue'
 

@@ -12,6 +12,14 @@ local settings = {
     check = "yes", -- no: only count them, which costs wrk less
 }
 
+-- What the settings with few values may say; n is a number of elements, device is for dotd to judge.
+local choices = {
+    body = { "raw", "json" },
+    dtype = { "float32", "float64" },
+    accept = { "json", "raw" },
+    check = { "yes", "no" },
+}
+
 local threads = {}
 
 -- Multiples of 1/1024 between -1 and 1, about ten digits in JSON: exact in both types, and so is
@@ -24,12 +32,31 @@ local function b(i)
     return (i * 613 % 2047 - 1023) / 1024
 end
 
+-- Leaves at once: an error in init() would be a panic of Lua's.
+local function refuse(...)
+    io.stderr:write("dot.lua: ", string.format(...), "\n")
+    os.exit(1)
+end
+
+local function check_setting(name, value)
+    if name == "n" and not value:match("^%d+$") then
+        refuse("n must be a number of elements, not %s", value)
+    end
+    for _, choice in ipairs(choices[name] or { value }) do
+        if value == choice then
+            return
+        end
+    end
+    refuse("%s must be %s, not %s", name, table.concat(choices[name], " or "), value)
+end
+
 local function read_settings(args)
     for _, arg in ipairs(args) do
         local name, value = arg:match("^(%w+)=(.*)$")
         if name == nil or settings[name] == nil then
-            error("unknown setting " .. arg)
+            refuse("unknown setting %s; known are n, body, dtype, device, accept, check", arg)
         end
+        check_setting(name, value)
         settings[name] = value
     end
 end
@@ -66,9 +93,16 @@ local function result_of(body)
     return tonumber(body:match('"result":%s*([-+%d.eE]+)'))
 end
 
+-- What a problem document says went wrong; anything else as it is.
+local function detail_of(body)
+    local detail = body:match('"detail":%s*"(.-[^\\])"')
+    return detail and detail:gsub('\\(["\\/])', "%1") or body
+end
+
 local function check_answer(status, _, body)
     if status < 200 or status > 299 then
         refused = refused + 1
+        refusal = refusal or status .. " " .. detail_of(body)
     elseif result_of(body) == expected then
         right = right + 1
     else
@@ -106,6 +140,15 @@ local function count(name)
     return sum
 end
 
+local function first(name)
+    for _, thread in ipairs(threads) do
+        local value = thread:get(name)
+        if value ~= nil then
+            return value
+        end
+    end
+end
+
 function done(summary, latency)
     local errors = summary.errors
     local broken = errors.connect + errors.read + errors.write + errors.timeout
@@ -117,6 +160,9 @@ function done(summary, latency)
     io.write(string.format("speed: %.0f requests/s, p50 %d us, p99 %d us\n",
         summary.requests / (summary.duration / 1e6),
         latency:percentile(50), latency:percentile(99)))
+    if first("refusal") ~= nil then
+        io.write("first that is not 2xx: ", first("refusal"), "\n")
+    end
     if bad > 0 or broken > 0 or count("wrong") > 0 then
         os.exit(1)
     end

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <regex.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,16 +240,36 @@ static void automatic_format_is_json_beside_a_terminal(void **state)
     assert_int_equal(capture_end()[0], '{');
 }
 
-/* The line that a terminal shows, with the colour of its level; raw: line ends as they come. */
+/* Both ends of a new pseudo-terminal; *ret_end is where programs write. -1: this system has none, as
+ * some sandboxes do. */
+static int terminal_open(int *ret_end)
+{
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0)
+        return -1;
+    bool is_unlocked = grantpt(terminal) == 0 && unlockpt(terminal) == 0;
+    const char *name = is_unlocked ? ptsname(terminal) : NULL;
+    int end = name != NULL ? open(name, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
+    if (end < 0 || ttyname(end) == NULL) {
+        if (end >= 0)
+            (void)close(end);
+        (void)close(terminal);
+        return -1;
+    }
+    *ret_end = end;
+    return terminal;
+}
+
+/* The line that a terminal shows, with the colour of its level; raw: line ends as they come. Without
+ * a terminal the test is skipped. */
 static const char *terminal_line(void)
 {
     struct termios mode;
-    int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    assert_true(terminal >= 0);
-    assert_int_equal(grantpt(terminal), 0);
-    assert_int_equal(unlockpt(terminal), 0);
-    int end = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    assert_true(end >= 0);
+    int end = -1, terminal = terminal_open(&end);
+    if (terminal < 0) {
+        print_message("no pseudo-terminal\n");
+        skip();
+    }
     assert_int_equal(tcgetattr(end, &mode), 0);
     cfmakeraw(&mode);
     assert_int_equal(tcsetattr(end, TCSANOW, &mode), 0);
@@ -275,7 +296,7 @@ static void no_color_is_respected(void **state)
 {
     (void)state;
     assert_int_equal(setenv("NO_COLOR", "1", 1), 0);
-    const char *line = terminal_line();
+    const char *line = terminal_line(); /* skipped or not, no later test looks at NO_COLOR */
     assert_int_equal(unsetenv("NO_COLOR"), 0);
     assert_string_equal(line, "error event key=1\n");
 }

@@ -187,6 +187,9 @@ static enum error bad_value(const struct option_row *row, enum error error, cons
     if (error == ERR_DTYPE)
         problem_set(problem, error, "%s \"%.64s\" is not known here; known are %s", row->name,
                     value, dtype_list());
+    else if (row->bit == OPTION_ID)
+        problem_set(problem, error, "id has %zu bytes, more than %d", strlen(value),
+                    LIMIT_ID_BYTES);
     else
         problem_set(problem, error, "%s must be %s, not \"%.64s\"", row->name, row->words, value);
     return pointer_key(problem, "", row->name);

@@ -1,9 +1,11 @@
 /* dot.c - /v1/dot (see dot.h). */
 #include "server/dot.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "proto/pointer.h"
 #include "proto/result.h"
 #include "server/accept.h"
 #include "server/answer.h"
@@ -135,13 +137,32 @@ static enum error check_kernel(struct exchange *exchange, int device, struct pro
     return ERR_OK;
 }
 
+/* Does the request allow less time than the server? */
+static bool is_hurried(const struct exchange *exchange)
+{
+    uint64_t asked_ms = exchange->dot.request.options.timeout_ms;
+    return asked_ms > 0 && asked_ms < config_of(exchange)->job_timeout_ms;
+}
+
+static uint64_t timeout_of(const struct exchange *exchange)
+{
+    return is_hurried(exchange) ? exchange->dot.request.options.timeout_ms
+                                : config_of(exchange)->job_timeout_ms;
+}
+
 static int64_t deadline_of(const struct exchange *exchange)
 {
-    uint64_t timeout_ms = config_of(exchange)->job_timeout_ms;
-    uint64_t asked_ms = exchange->dot.request.options.timeout_ms;
-    if (asked_ms > 0 && asked_ms < timeout_ms)
-        timeout_ms = asked_ms;
-    return exchange->dot.decoded_ns + (int64_t)timeout_ms * 1000000;
+    return exchange->dot.decoded_ns + (int64_t)timeout_of(exchange) * 1000000;
+}
+
+static enum error no_device(const struct options *options, struct problem *problem)
+{
+    char name[24] = "a CUDA device";
+    if (options->device_index >= 0)
+        (void)snprintf(name, sizeof name, "cuda:%d", options->device_index);
+    (void)problem_set(problem, ERR_NO_DEVICE,
+                      "%s is not there; GET /v1/devices lists the devices that are", name);
+    return pointer_set(problem, "/device");
 }
 
 static enum error place(const struct exchange *exchange, int *ret, struct problem *problem)
@@ -150,11 +171,7 @@ static enum error place(const struct exchange *exchange, int *ret, struct proble
     const struct options *options = &dot->request.options;
     enum error error = gpu_place(gpu_of(exchange), options->placement, options->device_index,
                                  dot->request.buffer.used, ret);
-    if (error != ERR_OK)
-        return problem_set(problem, error,
-                           "the device that was asked for is not there; GET /v1/devices lists "
-                           "those that are");
-    return ERR_OK;
+    return error == ERR_OK ? error : no_device(options, problem);
 }
 
 static enum error make_job(struct exchange *exchange, struct problem *problem)
@@ -303,12 +320,21 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
     return answer_send(exchange, &answer);
 }
 
-static enum error refuse_job(const struct job *job, struct problem *problem)
+static enum error refuse_late(const struct exchange *exchange, struct problem *problem)
 {
+    const char *name = is_hurried(exchange) ? "timeout_ms" : "job_timeout_ms";
+    uint64_t timeout_ms = timeout_of(exchange);
+    (void)problem_set(problem, ERR_DEADLINE, "the result was not ready within the %llu ms of %s",
+                      (unsigned long long)timeout_ms, name);
+    return problem_limit(problem, timeout_ms, name);
+}
+
+static enum error refuse_job(const struct exchange *exchange, struct problem *problem)
+{
+    const struct job *job = &exchange->dot.job;
     switch (job->error) {
     case ERR_DEADLINE:
-        return problem_set(problem, ERR_DEADLINE,
-                           "the result was not ready in time (timeout_ms, job_timeout_ms)");
+        return refuse_late(exchange, problem);
     case ERR_CLOSED:
         return problem_set(problem, ERR_CLOSED, "the job was dropped");
     default:
@@ -322,7 +348,7 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     if (dot->job.error == ERR_OK && clock_ns() > dot->job.deadline_ns)
         dot->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
     if (dot->job.error != ERR_OK)
-        return refuse_job(&dot->job, problem);
+        return refuse_job(exchange, problem);
     struct device_info info = gpu_device_info(gpu_of(exchange), dot->job.device);
     struct result result = {
         .request = &dot->request,

@@ -654,7 +654,7 @@ static void problem_has_the_fields_that_apply(void **state)
     problem.limit = 100;
     problem.setting = "max_body_bytes";
     problem_encode_json(&problem, "r-17", &answer->text);
-    check_text(answer, "{\"type\": \"/problems/too-large\", \"title\": \"the body is over the size "
+    check_text(answer, "{\"type\": \"/problems/too-large\", \"title\": \"the request is over a "
                        "limit\", \"status\": 413, \"detail\": \"too long\", \"pointer\": "
                        "\"/a/17\", \"offset\": 0, \"limit\": 100, \"setting\": "
                        "\"max_body_bytes\", \"id\": \"r-17\"}");

@@ -35,7 +35,8 @@ struct result {
 };
 
 /* Rounds every value of a fast sum to request->options.result_dtype, once, and widens its bound by
- * what that rounding may have moved; sets the flags overflow and underflow where they apply. Exact
+ * what that rounding may have moved; sets the flags overflow and underflow where they apply, float64
+ * included. Exact
  * values have been rounded already, and so have those of integer operands. */
 void result_round(struct result *result);
 

@@ -520,6 +520,15 @@ static void inexact_sums_below_the_normal_numbers_underflow(void **state)
     /* The rounding is exact, but the sum that it rounds was not. */
     assert_int_equal(rounded(answer, 0x1p-149, 1e-60, FLAG_INEXACT).flags,
                      FLAG_INEXACT | FLAG_UNDERFLOW);
+    answer->request.options.result_dtype = DTYPE_FLOAT64;
+    answer->value[0] =
+        (struct dot_value){.sum = -0x1p-1023, .error_bound = 0x1p-1074, .flags = FLAG_INEXACT};
+    result_round(&answer->result);
+    assert_int_equal(answer->value[0].flags, FLAG_INEXACT | FLAG_UNDERFLOW);
+    assert_true(answer->value[0].error_bound == 0x1p-1074);
+    answer->value[0] = (struct dot_value){.sum = 0x1p-1022, .flags = FLAG_INEXACT};
+    result_round(&answer->result);
+    assert_int_equal(answer->value[0].flags, FLAG_INEXACT);
     /* Cancellation to zero is not too small a number. */
     assert_int_equal(rounded(answer, 0, 1e-60, FLAG_INEXACT).flags, FLAG_INEXACT);
 }

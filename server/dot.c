@@ -103,16 +103,31 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
 
 /* ---- after the body ------------------------------------------------------------------------ */
 
-/* What the request left to the server. A kernel is named instead of an accuracy, and all of them
- * are fast. */
-static void settle_accuracy(struct exchange *exchange)
+/* A kernel is named instead of an accuracy: "exact", or one of those that are fast. */
+static bool names_exact(const struct options *options)
+{
+    return strcmp(options->kernel, "exact") == 0;
+}
+
+/* What the request left to the server. */
+static enum error settle_accuracy(struct exchange *exchange, struct problem *problem)
 {
     static const enum accuracy words[] = {ACCURACY_EXACT,
                                           ACCURACY_FAST}; /* as SETTING_MAP has them */
     struct options *options = &exchange->dot.request.options;
-    if (options->accuracy == ACCURACY_DEFAULT)
-        options->accuracy =
-            options->given & OPTION_KERNEL ? ACCURACY_FAST : words[config_of(exchange)->accuracy];
+    enum accuracy accuracy = words[config_of(exchange)->accuracy];
+    if (options->given & OPTION_KERNEL)
+        accuracy = names_exact(options) ? ACCURACY_EXACT : ACCURACY_FAST;
+    else if (options->accuracy != ACCURACY_DEFAULT)
+        accuracy = options->accuracy;
+    if (options->accuracy != ACCURACY_DEFAULT && options->accuracy != accuracy) {
+        (void)problem_set(problem, ERR_OPTION,
+                          "kernel %s and accuracy %s contradict each other; give one of them",
+                          options->kernel, accuracy_name(options->accuracy));
+        return pointer_set(problem, "/kernel");
+    }
+    options->accuracy = accuracy;
+    return ERR_OK;
 }
 
 /* Integers are exact whatever was asked for: it costs nothing. */
@@ -124,13 +139,13 @@ static bool is_exact(const struct options *options)
 static enum error check_kernel(struct exchange *exchange, int device, struct problem *problem)
 {
     const struct options *options = &exchange->dot.request.options;
-    if (!(options->given & OPTION_KERNEL))
+    if (!(options->given & OPTION_KERNEL) || names_exact(options))
         return ERR_OK;
     struct device_info info = gpu_device_info(gpu_of(exchange), device);
     if (strcmp(options->kernel, info.kernel) != 0)
         return problem_set(problem, ERR_KERNEL,
-                           "there is no kernel \"%s\" on %s; it computes with %s", options->kernel,
-                           info.id, info.kernel);
+                           "there is no kernel \"%s\" on %s; it computes with %s or exact",
+                           options->kernel, info.id, info.kernel);
     if (is_exact(options))
         return problem_set(problem, ERR_KERNEL,
                            "kernel %s is for fast sums of floating-point numbers", info.kernel);
@@ -210,8 +225,9 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
     int device;
-    settle_accuracy(exchange);
-    enum error error = request_check(&dot->request, config_of(exchange)->max_results, problem);
+    enum error error = settle_accuracy(exchange, problem);
+    if (error == ERR_OK)
+        error = request_check(&dot->request, config_of(exchange)->max_results, problem);
     if (error == ERR_OK)
         error = place(exchange, &device, problem);
     if (error == ERR_OK)

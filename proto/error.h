@@ -17,7 +17,7 @@
     X(ERR_OK, 200, "ok", "no error", "Nothing went wrong.")                                        \
     X(ERR_SYNTAX, 400, "bad-syntax", "the body is not well-formed",                                \
       "The body is not what its Content-Type says; offset names the byte where reading stopped.")  \
-    X(ERR_LENGTH, 400, "bad-length", "the body is not a whole number of elements",                 \
+    X(ERR_LENGTH, 400, "bad-length", "the body's length does not fit its elements",                \
       "A binary body must hold exactly the elements that dtype and the shapes ask for. With curl " \
       "use --data-binary: -d strips line ends.")                                                   \
     X(ERR_OPTION, 400, "bad-option", "an option is unknown, repeated or contradicts another",      \

@@ -228,6 +228,8 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
     enum error error = settle_accuracy(exchange, problem);
     if (error == ERR_OK)
         error = request_check(&dot->request, config_of(exchange)->max_results, problem);
+    if (error == ERR_OK && dot->wants_raw)
+        error = result_headers_suffice(&dot->request, problem);
     if (error == ERR_OK)
         error = place(exchange, &device, problem);
     if (error == ERR_OK)
@@ -312,6 +314,10 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
         {"Dotd-Shape", result_header_shape},
         {"Dotd-Flags", result_header_flags},
         {"Dotd-Error-Bound", result_header_error_bound},
+        {"Dotd-Dtype", result_header_dtype},
+        {"Dotd-Id", result_header_id},
+        {"Dotd-Sum-Abs", result_header_sum_abs},
+        {"Dotd-Condition", result_header_condition},
     };
     enum { COMPUTED = sizeof computed / sizeof *computed };
     text_clear(&exchange->out);
@@ -331,7 +337,9 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
     answer_header(&answer, "Dotd-Device", result->device);
     answer_header(&answer, "Dotd-Kernel", result->kernel);
     for (int i = 0; i < COMPUTED; i++)
-        if (values->data[start[i]] != '\0') /* an empty list is told by the header's absence */
+        /* A scalar's shape, the flags of an exact result, and what was not asked for are told by
+         * the header's absence. */
+        if (values->data[start[i]] != '\0')
             answer_header(&answer, computed[i].name, values->data + start[i]);
     return answer_send(exchange, &answer);
 }

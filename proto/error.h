@@ -17,7 +17,7 @@
     X(ERR_OK, 200, "ok", "no error", "Nothing went wrong.")                                        \
     X(ERR_SYNTAX, 400, "bad-syntax", "the body is not well-formed",                                \
       "The body is not what its Content-Type says; offset names the byte where reading stopped.")  \
-    X(ERR_LENGTH, 400, "bad-length", "the body is not a whole number of elements",                 \
+    X(ERR_LENGTH, 400, "bad-length", "the body's length does not fit its elements",                \
       "A binary body must hold exactly the elements that dtype and the shapes ask for. With curl " \
       "use --data-binary: -d strips line ends.")                                                   \
     X(ERR_OPTION, 400, "bad-option", "an option is unknown, repeated or contradicts another",      \
@@ -33,7 +33,7 @@
       "Results come as application/json or application/octet-stream.")                             \
     X(ERR_RECEIVE, 408, "receive-timeout", "the request did not arrive in time",                   \
       "Head and body each have a total deadline, however steadily the bytes drip.")                \
-    X(ERR_TOO_LARGE, 413, "too-large", "the body is over the size limit",                          \
+    X(ERR_TOO_LARGE, 413, "too-large", "the request is over a limit",                              \
       "The limit and the setting behind it are in the answer and in GET /v1/limits.")              \
     X(ERR_MEDIA, 415, "unsupported-media-type", "the body's type is not one that is read here",    \
       "The detail lists the types that are.")                                                      \
@@ -63,14 +63,15 @@
       "Work accepted earlier is still answered; send this to another server.")                     \
     X(ERR_NO_DEVICE, 503, "no-device", "the device asked for is not there",                        \
       "GET /v1/devices lists those that are.")                                                     \
-    X(ERR_DEADLINE, 504, "deadline", "timeout_ms passed before the result was ready",              \
-      "The job was dropped; nothing more will be computed for it.")
+    X(ERR_DEADLINE, 504, "deadline", "the result was not ready in time",                           \
+      "The job was dropped; nothing more will be computed for it. The limit and its name are in "  \
+      "the answer.")
 
 enum error {
 #define X(code, status, name, title, text) code,
     ERROR_MAP(X)
 #undef X
-    ERROR_COUNT
+        ERROR_COUNT
 };
 
 /* What a client is told: the row of the table, and what was got, expected and can be done.

@@ -76,19 +76,6 @@ static const char *type_words(json_type type)
     return "true or false";
 }
 
-static enum error unknown_field(const char *name, struct problem *problem)
-{
-    char known[LIMIT_DETAIL_BYTES] = "a, b, pairs";
-    const struct option_row *row;
-    size_t used = strlen(known), count = options_rows(&row);
-    for (size_t i = 0; i < count; i++)
-        if (row[i].kind != OPTION_SHAPE)
-            used += (size_t)snprintf(known + used, sizeof known - used, ", %s", row[i].name);
-    assert(used < sizeof known);
-    problem_set(problem, ERR_OPTION, "unknown field \"%.64s\"; known are %s", name, known);
-    return pointer_key(problem, "", name);
-}
-
 static enum error option_read(struct options *options, unsigned *seen, const char *name,
                               const json_t *value, struct problem *problem)
 {
@@ -97,7 +84,7 @@ static enum error option_read(struct options *options, unsigned *seen, const cha
                                       [OPTION_BOOLEAN] = JSON_TRUE}; /* for JSON_FALSE too */
     const struct option_row *row = options_find(name);
     if (row == NULL || row->kind == OPTION_SHAPE)
-        return unknown_field(name, problem);
+        return options_unknown("field", name, "a, b, pairs", problem);
     json_type type = json_typeof(value), wanted = types[row->kind];
     if (type != wanted && !(type == JSON_FALSE && wanted == JSON_TRUE)) {
         problem_set(problem, ERR_VALUE, "%s must be %s, not %s", name, type_words(wanted),
@@ -265,6 +252,11 @@ static enum error parse_problem(const struct splitter *splitter, const json_erro
     switch (json_error_code(error)) {
     case json_error_duplicate_key:
         (void)duplicate_key(&splitter->skeleton, end, problem);
+        break;
+    case json_error_null_character:
+    case json_error_null_byte_in_key:
+        (void)problem_set(problem, ERR_VALUE,
+                          "a string contains \\u0000, which no name and no option may");
         break;
     case json_error_numeric_overflow:
         (void)problem_set(problem, ERR_VALUE, "a number outside the operands is out of range: %s",

@@ -63,6 +63,22 @@ static enum error word_read(const char *p, struct leaf *ret)
     return word_fail(p, longest, ret);
 }
 
+static bool begins_with(const char *p, const char *lower)
+{
+    while (*lower != '\0' && (*p | 0x20) == *lower) {
+        p++;
+        lower++;
+    }
+    return *lower == '\0';
+}
+
+/* Such as nan, -inf, +Infinity, which other programs write. */
+static bool is_misspelt_word(const char *p)
+{
+    p += *p == '-' || *p == '+';
+    return begins_with(p, "nan") || begins_with(p, "inf");
+}
+
 enum error leaf_read(const char *p, const char *end, struct leaf *ret)
 {
     enum error err = ERR_OK;
@@ -72,6 +88,10 @@ enum error leaf_read(const char *p, const char *end, struct leaf *ret)
     } else if (!decimal_scan(p, end, &ret->decimal, &ret->stop)) {
         ret->what = "a digit";
         err = ERR_SYNTAX;
+    }
+    if (err == ERR_SYNTAX && is_misspelt_word(p)) {
+        ret->stop = p;
+        ret->what = "a number, or one of NaN, Infinity and -Infinity, written so";
     }
     if (ret->stop - p > LIMIT_NUMBER_BYTES) {
         ret->stop = p;

@@ -12,6 +12,7 @@
 #include "proto/numbers.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include "proto/leaf.h"
 #include "proto/nest.h"
 #include "proto/pointer.h"
+#include "proto/shortest.h"
 #include "proto/unsettled.h"
 
 enum {
@@ -248,9 +250,13 @@ static const char *run_read(struct numbers *n, const char *p, const char *end)
     return runs[n->part](n, p, end);
 }
 
-/* The type does not hold the number. */
-static enum error range_fail(enum dtype dtype, struct problem *problem)
+/* The type does not hold the number that the text writes; a long text is cut. */
+static enum error range_fail(enum dtype dtype, const char *text, size_t size,
+                             struct problem *problem)
 {
+    enum { SHOWN_BYTES = 40 };
+    const char *more = size > SHOWN_BYTES ? "..." : "";
+    int shown = size > SHOWN_BYTES ? SHOWN_BYTES : (int)size;
     static const char *const whole[DTYPE_COUNT] = {
         [DTYPE_INT8] = "-128 to 127",
         [DTYPE_UINT8] = "0 to 255",
@@ -258,14 +264,15 @@ static enum error range_fail(enum dtype dtype, struct problem *problem)
         [DTYPE_INT64] = "-9223372036854775808 to 9223372036854775807",
     };
     if (whole[dtype] != NULL)
-        return problem_set(problem, ERR_VALUE, "%s holds whole numbers from %s", dtype_name(dtype),
-                           whole[dtype]);
-    return problem_set(problem, ERR_VALUE, "the number is beyond the range of %s",
+        return problem_set(problem, ERR_VALUE, "%s holds whole numbers from %s, not %.*s%s",
+                           dtype_name(dtype), whole[dtype], shown, text, more);
+    return problem_set(problem, ERR_VALUE, "%.*s%s is beyond the range of %s", shown, text, more,
                        dtype_name(dtype));
 }
 
-/* Makes the leaf the next number, if the shape allows one here. */
-static enum error value_append(struct numbers *n, const struct leaf *leaf, struct problem *problem)
+/* Makes the leaf, whose text begins at p, the next number, if the shape allows one here. */
+static enum error value_append(struct numbers *n, const char *p, const struct leaf *leaf,
+                               struct problem *problem)
 {
     enum error err = nest_number(&n->nest, problem);
     if (err == ERR_OK)
@@ -274,7 +281,8 @@ static enum error value_append(struct numbers *n, const struct leaf *leaf, struc
         return err;
     err = number_store(n, leaf, (char *)n->buffer->block.data + n->buffer->used);
     if (err == ERR_VALUE)
-        return range_fail(n->dtype == DTYPE_UNKNOWN ? DTYPE_FLOAT64 : n->dtype, problem);
+        return range_fail(n->dtype == DTYPE_UNKNOWN ? DTYPE_FLOAT64 : n->dtype, p,
+                          (size_t)(leaf->stop - p), problem);
     if (err != ERR_OK)
         return problem_set(problem, err, "no memory for the operands");
     n->buffer->used += n->number_size;
@@ -294,7 +302,7 @@ static enum error value_read(struct numbers *n, const struct piece *piece, const
     if (err == ERR_VALUE)
         problem_set(problem, err, "expected a number, got %s", leaf.what);
     else
-        err = value_append(n, &leaf, problem);
+        err = value_append(n, *p, &leaf, problem);
     if (err != ERR_OK)
         return problem_locate(n, piece, *p, n->nest.depth, problem);
     *p = leaf.stop;
@@ -476,6 +484,23 @@ struct tensor numbers_tensor(const struct numbers *numbers)
         .dtype = numbers->dtype, .shape = numbers->shape, .offset = numbers->start};
 }
 
+/* The same once the text is gone: the float64 that was stored, whole or in its shortest form. */
+static enum error late_range_fail(const struct numbers *n, uint64_t index, double value,
+                                  struct problem *problem)
+{
+    char text[8 + SHORTEST_BYTES] = "about ";
+    size_t size = unsettled_has(&n->unsettled, index) ? strlen(text) : 0;
+    if (isnan(value))
+        size += (size_t)sprintf(text + size, "NaN");
+    else if (isinf(value))
+        size += (size_t)sprintf(text + size, "%sInfinity", value < 0 ? "-" : "");
+    else if (value == trunc(value) && fabs(value) < 1e19)
+        size += (size_t)sprintf(text + size, "%.0f", value);
+    else
+        size += shortest_float64(value, text + size);
+    return range_fail(n->dtype, text, size, problem);
+}
+
 enum error numbers_convert(struct numbers *numbers, enum dtype dtype, struct problem *problem)
 {
     assert(numbers->expect == EXPECT_DONE && dtype != DTYPE_UNKNOWN);
@@ -495,7 +520,9 @@ enum error numbers_convert(struct numbers *numbers, enum dtype dtype, struct pro
     uint64_t wrong = unsettled_convert(&numbers->unsettled, numbers->part, elements, count);
     if (wrong == count)
         return ERR_OK;
-    range_fail(dtype, problem);
+    double value; /* as it was stored: conversion writes behind what it has still to read */
+    memcpy(&value, elements + wrong * sizeof value, sizeof value);
+    late_range_fail(numbers, wrong, value, problem);
     return nest_locate_number(&numbers->nest, wrong, problem);
 }
 

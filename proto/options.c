@@ -169,15 +169,17 @@ const struct option_row *options_find(const char *name)
     return NULL;
 }
 
-static enum error unknown_option(const char *name, struct problem *problem)
+enum error options_unknown(const char *what, const char *name, const char *others,
+                           struct problem *problem)
 {
     char known[LIMIT_DETAIL_BYTES] = "";
-    size_t used = 0;
+    size_t used = (size_t)snprintf(known, sizeof known, "%s", others != NULL ? others : "");
     for (size_t i = 0; i < ROWS; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
-                                 rows[i].name);
+        if (rows[i].kind != OPTION_SHAPE || others == NULL)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
+                                     used > 0 ? ", " : "", rows[i].name);
     assert(used < sizeof known);
-    problem_set(problem, ERR_OPTION, "unknown parameter \"%.64s\"; known are %s", name, known);
+    problem_set(problem, ERR_OPTION, "unknown %s \"%.64s\"; known are %s", what, name, known);
     return pointer_key(problem, "", name);
 }
 
@@ -187,6 +189,9 @@ static enum error bad_value(const struct option_row *row, enum error error, cons
     if (error == ERR_DTYPE)
         problem_set(problem, error, "%s \"%.64s\" is not known here; known are %s", row->name,
                     value, dtype_list());
+    else if (row->bit == OPTION_ID)
+        problem_set(problem, error, "id has %zu bytes, more than %d", strlen(value),
+                    LIMIT_ID_BYTES);
     else
         problem_set(problem, error, "%s must be %s, not \"%.64s\"", row->name, row->words, value);
     return pointer_key(problem, "", row->name);
@@ -212,7 +217,7 @@ enum error options_set(struct options *options, unsigned *seen, const char *name
 {
     const struct option_row *row = options_find(name);
     if (row == NULL)
-        return unknown_option(name, problem);
+        return options_unknown("parameter", name, NULL, problem);
     if (*seen & row->bit) {
         problem_set(problem, ERR_OPTION, "%s is given twice", name);
         return pointer_key(problem, "", name);

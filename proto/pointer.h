@@ -1,4 +1,4 @@
-/* pointer.h - fills in where a problem lies: its JSON pointer (RFC 6901). Private to proto/.
+/* pointer.h - fills in where a problem lies: its JSON pointer (RFC 6901).
  *
  * All return problem->error, so that a failure reads `return pointer_set(problem, "/a");`. A
  * pointer that is too long is cut.

@@ -60,6 +60,8 @@ static enum error query_parameter(const char *text, size_t size, char *scratch, 
                            size < 64 ? (int)size : 64, text);
     if (operand != NULL && is_operand(name))
         return operand(context, name, value, problem);
+    if (operand != NULL && options_find(name) == NULL)
+        return options_unknown("parameter", name, "a, b", problem);
     return options_set(options, seen, name, value, problem);
 }
 

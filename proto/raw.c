@@ -23,7 +23,8 @@ struct raw {
     struct request *request;
     size_t element_size;
     size_t max_bytes;
-    bool is_large; /* its elements leave the cache before they are computed with */
+    bool is_announced; /* the body's length was, in a header */
+    bool is_large;     /* its elements leave the cache before they are computed with */
     uint64_t received_bytes;
     uint64_t expected_bytes; /* BODY_CHUNKED: not known before finish */
     uint64_t a_bytes;        /* UINT64_MAX: not known before finish */
@@ -82,8 +83,7 @@ static enum error raw_split(struct raw *raw, uint64_t body_bytes, struct problem
         b_bytes = rest;
     if (a_bytes + b_bytes != body_bytes)
         return problem_set(problem, ERR_LENGTH,
-                           "the body has %" PRIu64
-                           " bytes, dtype and the shapes ask for %" PRIu64 BINARY_HINT,
+                           "the body has %" PRIu64 " bytes, dtype and the shapes ask for %" PRIu64,
                            body_bytes, a_bytes + b_bytes);
     if (!has_a)
         options->shape_a = (struct shape){.rank = 1, .dim = {a_bytes / raw->element_size}};
@@ -153,6 +153,7 @@ static enum error raw_create(struct decoder **ret, struct request *request, uint
                         .request = request,
                         .element_size = dtype_size(request->options.dtype),
                         .max_bytes = max_bytes,
+                        .is_announced = body_bytes != BODY_CHUNKED,
                         .is_large = body_bytes >= LARGE_BYTES && body_bytes != BODY_CHUNKED,
                         .expected_bytes = body_bytes};
     enum error err =
@@ -168,9 +169,11 @@ static enum error raw_create(struct decoder **ret, struct request *request, uint
 static enum error wrong_length(const struct raw *raw, uint64_t offset, const char *what,
                                struct problem *problem)
 {
-    problem_set(problem, ERR_LENGTH,
-                "the body %s after %" PRIu64 " bytes, %" PRIu64 " were announced" BINARY_HINT, what,
-                offset, raw->expected_bytes);
+    bool is_whole = offset % raw->element_size == 0; /* nothing was stripped, it seems */
+    problem_set(problem, ERR_LENGTH, "the body %s after %" PRIu64 " bytes, %" PRIu64 " were %s%s",
+                what, offset, raw->expected_bytes,
+                raw->is_announced ? "announced" : "asked for by dtype and the shapes",
+                is_whole ? "" : BINARY_HINT);
     problem->offset = (int64_t)offset;
     return problem->error;
 }

@@ -2,6 +2,8 @@
 #include "proto/request.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/pointer.h"
@@ -36,10 +38,14 @@ enum error request_pairs(struct request *request, size_t count, struct problem *
     return ERR_OK;
 }
 
-static enum error too_many_results(uint64_t max_results, struct problem *problem)
+/* count UINT64_MAX: more than can be counted. */
+static enum error too_many_results(uint64_t count, uint64_t max_results, struct problem *problem)
 {
-    problem_set(problem, ERR_TOO_LARGE, "the request asks for more than %llu results",
-                (unsigned long long)max_results);
+    char asked[24] = "more than 2^63";
+    if (count != UINT64_MAX)
+        (void)snprintf(asked, sizeof asked, "%" PRIu64, count);
+    problem_set(problem, ERR_TOO_LARGE, "the request asks for %s results, more than %" PRIu64,
+                asked, max_results);
     return problem_limit(problem, max_results, "max_results");
 }
 
@@ -53,8 +59,10 @@ static enum error pair_results(const struct shape *result, uint64_t max_results,
         if (lists.dim[axis] == 0)
             lists.dim[axis] = 1;
     uint64_t count;
-    if (shape_count(&lists, &count) != ERR_OK || count > max_results)
-        return too_many_results(max_results, problem);
+    if (shape_count(&lists, &count) != ERR_OK)
+        count = UINT64_MAX;
+    if (count > max_results)
+        return too_many_results(count, max_results, problem);
     enum error err = shape_count(result, ret);
     assert(err == ERR_OK); /* it is lists' count, or 0 */
     return err;
@@ -81,7 +89,7 @@ static enum error pair_check(struct request *request, struct tensor_pair *pair,
     if (err != ERR_OK)
         return err;
     if (count > max_results - request->result_count)
-        return too_many_results(max_results, problem);
+        return too_many_results(request->pair_count, max_results, problem); /* one each */
     request->result_count += count;
     if (__builtin_mul_overflow(count, tensor_length(&pair->a), &terms) ||
         __builtin_add_overflow(request->term_count, terms, &request->term_count))

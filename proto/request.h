@@ -32,26 +32,26 @@ enum option {
 };
 
 struct options {
-    unsigned given;              /* enum option bits */
-    enum dtype dtype;            /* DTYPE_UNKNOWN until said, or settled */
-    enum byte_order order;       /* of a raw body; ORDER_LITTLE unless dtype said '>' */
-    enum accuracy accuracy;      /* ACCURACY_DEFAULT until the server decides */
+    unsigned given;         /* enum option bits */
+    enum dtype dtype;       /* DTYPE_UNKNOWN until said, or settled */
+    enum byte_order order;  /* of a raw body; ORDER_LITTLE unless dtype said '>' */
+    enum accuracy accuracy; /* ACCURACY_DEFAULT until the server decides */
     char kernel[LIMIT_NAME_BYTES];
-    enum dtype result_dtype;     /* DTYPE_UNKNOWN until said; request_check() makes it the widest
+    enum dtype result_dtype; /* DTYPE_UNKNOWN until said; request_check() makes it the widest
                                     of dtype's kind: float64, complex128 or int64 */
     enum placement placement;
-    int device_index;            /* of "cuda:1"; -1 when any will do */
-    uint64_t timeout_ms;         /* 0: none given */
+    int device_index;    /* of "cuda:1"; -1 when any will do */
+    uint64_t timeout_ms; /* 0: none given */
     char id[LIMIT_ID_BYTES + 1];
     bool diagnostics;
-    bool conjugate;              /* a's elements; without effect on real types */
+    bool conjugate;                /* a's elements; without effect on real types */
     struct shape shape_a, shape_b; /* of a raw body, when given */
 };
 
 struct request {
     struct options options;
-    bool is_pairs;               /* the "pairs" form: results are a list, one a pair */
-    struct tensor_pair *pair;    /* [pair_count], request_pairs()'s; exactly one unless is_pairs */
+    bool is_pairs;            /* the "pairs" form: results are a list, one a pair */
+    struct tensor_pair *pair; /* [pair_count], request_pairs()'s; exactly one unless is_pairs */
     size_t pair_count;
     uint64_t result_count;       /* set by request_check() */
     uint64_t term_count;         /* products over all results, set by request_check() */
@@ -80,6 +80,11 @@ struct option_row {
 
 size_t options_rows(const struct option_row **ret);      /* all of them */
 const struct option_row *options_find(const char *name); /* NULL: there is none */
+
+/* ERR_OPTION: no `what` ("parameter") is called name; its detail lists those that are. others, such
+ * as "a, b", come before the options; NULL: there are none, but shapes are options there. */
+enum error options_unknown(const char *what, const char *name, const char *others,
+                           struct problem *problem);
 
 /* Sets one option from text, as a query parameter gives it ("dtype", "float32").
  * ERR_OPTION: unknown name, or given before with another value, or given twice in one place

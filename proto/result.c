@@ -61,10 +61,15 @@ static void write_sum_abs(struct text *text, const struct dot_value *value, enum
     scalar_write_float64(text, value->sum_abs);
 }
 
+static double condition_of(const struct dot_value *value)
+{
+    return value->sum_abs / fabs(value->sum);
+}
+
 static void write_condition(struct text *text, const struct dot_value *value, enum dtype dtype)
 {
     (void)dtype;
-    scalar_write_float64(text, value->sum_abs / fabs(value->sum));
+    scalar_write_float64(text, condition_of(value));
 }
 
 /* How results nest: as the one pair's do, or as a list of one for each pair. */
@@ -293,16 +298,59 @@ void result_header_flags(const struct result *result, struct text *text)
     write_flags(result, "", ",", text);
 }
 
+static void header_float64(double value, struct text *text)
+{
+    if (isfinite(value))
+        scalar_write_float64(text, value);
+    else
+        text_string(text, isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity");
+}
+
 void result_header_error_bound(const struct result *result, struct text *text)
 {
     double largest = 0;
     for (uint64_t i = 0; i < number_count(result->request); i++)
         if (!(result->value[i].error_bound <= largest)) /* a NaN promises as little as infinity */
             largest = isnan(result->value[i].error_bound) ? INFINITY : result->value[i].error_bound;
-    if (isfinite(largest))
-        scalar_write_float64(text, largest);
-    else
-        TEXT(text, "Infinity");
+    header_float64(largest, text);
+}
+
+void result_header_dtype(const struct result *result, struct text *text)
+{
+    text_string(text, dtype_name(result->request->options.result_dtype));
+}
+
+void result_header_id(const struct result *result, struct text *text)
+{
+    for (const char *p = result->request->options.id; *p != '\0'; p++) {
+        if (*p > ' ' && *p < 0x7f && *p != '%')
+            text_append(text, p, 1);
+        else
+            text_printf(text, "%%%02X", (unsigned char)*p);
+    }
+}
+
+void result_header_sum_abs(const struct result *result, struct text *text)
+{
+    if (result->request->options.diagnostics)
+        header_float64(result->value[0].sum_abs, text);
+}
+
+void result_header_condition(const struct result *result, struct text *text)
+{
+    if (result->request->options.diagnostics)
+        header_float64(condition_of(&result->value[0]), text);
+}
+
+enum error result_headers_suffice(const struct request *request, struct problem *problem)
+{
+    if (!request->options.diagnostics || number_count(request) == 1)
+        return ERR_OK;
+    problem_set(problem, ERR_OPTION,
+                "diagnostics of %" PRIu64 " numbers are carried by JSON alone; ask for "
+                "application/json",
+                number_count(request));
+    return pointer_set(problem, "/diagnostics");
 }
 
 void result_header_server_timing(const struct result *result, struct text *text)

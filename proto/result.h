@@ -35,8 +35,9 @@ struct result {
 };
 
 /* Rounds every value of a fast sum to request->options.result_dtype, once, and widens its bound by
- * what that rounding may have moved; sets the flags overflow and underflow where they apply. Exact
- * values have been rounded already, and so have those of integer operands. */
+ * what that rounding may have moved; sets the flags overflow and underflow where they apply (also
+ * for float64, where no value moves). Exact values have been rounded already, and so have those of
+ * integer operands. */
 void result_round(struct result *result);
 
 int64_t timing_total_ns(const struct timing *timing);
@@ -57,7 +58,20 @@ enum error result_encode_raw(const struct result *result, struct text *text,
 void result_header_shape(const struct result *result, struct text *text);
 void result_header_flags(const struct result *result, struct text *text);
 void result_header_error_bound(const struct result *result, struct text *text);
+void result_header_dtype(const struct result *result, struct text *text); /* "float64" */
+
+/* The id, with every byte that is no visible ASCII, and '%', as %XX (RFC 3986 section 2.1): what a
+ * client chose must not become a line of its own. Empty when none was given. */
+void result_header_id(const struct result *result, struct text *text);
+
+/* A scalar's diagnostics, as error_bound is written; empty unless they were asked for. */
+void result_header_sum_abs(const struct result *result, struct text *text);
+void result_header_condition(const struct result *result, struct text *text);
 void result_header_server_timing(const struct result *result, struct text *text);
+
+/* ERR_OPTION: headers do not carry what the options ask for, diagnostics of more than one number.
+ * The request has been checked. */
+enum error result_headers_suffice(const struct request *request, struct problem *problem);
 
 /* The problem+json of api.md section 4. id NULL or empty: none. */
 void problem_encode_json(const struct problem *problem, const char *id, struct text *text);

@@ -51,7 +51,7 @@ static double add_up(double a, double b)
 void scalar_round(struct dot_value *value, enum dtype dtype)
 {
     double sum = value->sum, rounded = float_round(sum, dtype);
-    if (!isfinite(sum) || dtype == DTYPE_FLOAT64)
+    if (!isfinite(sum))
         return;
     value->sum = rounded;
     if (!isfinite(rounded)) {

@@ -131,6 +131,15 @@ static uint64_t integer_convert(const struct unsettled *list, enum dtype dtype, 
     return count;
 }
 
+/* Linear: asked once, for the text of a refusal. */
+bool unsettled_has(const struct unsettled *list, uint64_t index)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->entry[i].index == index)
+            return true;
+    return false;
+}
+
 uint64_t unsettled_convert(const struct unsettled *list, enum dtype dtype, char *elements,
                            uint64_t count)
 {

@@ -9,6 +9,7 @@
 #ifndef PROTO_UNSETTLED_H
 #define PROTO_UNSETTLED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,8 +36,12 @@ void unsettled_fini(struct unsettled *list); /* zeroed is fine */
 enum error unsettled_note(struct unsettled *list, uint64_t index, const struct decimal *decimal,
                           double value);
 
+/* Is the decimal of element index another number than its float64? */
+bool unsettled_has(const struct unsettled *list, uint64_t index);
+
 /* Rounds count float64s at elements to another real type in place, each as if its decimal had been
- * rounded at once. Returns the index of the first that the type does not hold, or count. */
+ * rounded at once. Returns the index of the first that the type does not hold, or count;
+ * that one and those after it still stand where they were. */
 uint64_t unsettled_convert(const struct unsettled *list, enum dtype dtype, char *elements,
                            uint64_t count);
 

@@ -92,7 +92,8 @@ static void describe_problem(const struct problem *problem, const char *id, cons
 {
     *ret = (struct answer){.status = error_status(problem->error),
                            .content_type = "application/problem+json"};
-    if (ret->status == 503)
+    /* A device that is not there stays away: waiting does not help. */
+    if (ret->status == 503 && problem->error != ERR_NO_DEVICE)
         answer_header(ret, "Retry-After", "1");
     if (problem->error == ERR_METHOD)
         answer_header(ret, "Allow", allow);

@@ -331,9 +331,8 @@ static bool flags_apply(struct reading *r)
 /* A form that the table's rows cannot describe. */
 static bool listen_check(struct reading *r)
 {
-    if (listen_address_is_valid(r->config.listen))
-        return true;
-    return refuse(r, "listen = %s: it must be host:port, [v6]:port or :port", r->config.listen);
+    const char *wrong = listen_address_refusal(r->config.listen);
+    return wrong == NULL || refuse(r, "listen = %s: %s", r->config.listen, wrong);
 }
 
 bool config_load(struct config *ret, enum config_action *ret_action, int argc, char **argv,

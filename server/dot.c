@@ -1,9 +1,11 @@
 /* dot.c - /v1/dot (see dot.h). */
 #include "server/dot.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "proto/pointer.h"
 #include "proto/result.h"
 #include "server/accept.h"
 #include "server/answer.h"
@@ -101,16 +103,31 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
 
 /* ---- after the body ------------------------------------------------------------------------ */
 
-/* What the request left to the server. A kernel is named instead of an accuracy, and all of them
- * are fast. */
-static void settle_accuracy(struct exchange *exchange)
+/* A kernel is named instead of an accuracy: "exact", or one of those that are fast. */
+static bool names_exact(const struct options *options)
+{
+    return strcmp(options->kernel, "exact") == 0;
+}
+
+/* What the request left to the server. */
+static enum error settle_accuracy(struct exchange *exchange, struct problem *problem)
 {
     static const enum accuracy words[] = {ACCURACY_EXACT,
                                           ACCURACY_FAST}; /* as SETTING_MAP has them */
     struct options *options = &exchange->dot.request.options;
-    if (options->accuracy == ACCURACY_DEFAULT)
-        options->accuracy =
-            options->given & OPTION_KERNEL ? ACCURACY_FAST : words[config_of(exchange)->accuracy];
+    enum accuracy accuracy = words[config_of(exchange)->accuracy];
+    if (options->given & OPTION_KERNEL)
+        accuracy = names_exact(options) ? ACCURACY_EXACT : ACCURACY_FAST;
+    else if (options->accuracy != ACCURACY_DEFAULT)
+        accuracy = options->accuracy;
+    if (options->accuracy != ACCURACY_DEFAULT && options->accuracy != accuracy) {
+        (void)problem_set(problem, ERR_OPTION,
+                          "kernel %s and accuracy %s contradict each other; give one of them",
+                          options->kernel, accuracy_name(options->accuracy));
+        return pointer_set(problem, "/kernel");
+    }
+    options->accuracy = accuracy;
+    return ERR_OK;
 }
 
 /* Integers are exact whatever was asked for: it costs nothing. */
@@ -122,26 +139,45 @@ static bool is_exact(const struct options *options)
 static enum error check_kernel(struct exchange *exchange, int device, struct problem *problem)
 {
     const struct options *options = &exchange->dot.request.options;
-    if (!(options->given & OPTION_KERNEL))
+    if (!(options->given & OPTION_KERNEL) || names_exact(options))
         return ERR_OK;
     struct device_info info = gpu_device_info(gpu_of(exchange), device);
     if (strcmp(options->kernel, info.kernel) != 0)
         return problem_set(problem, ERR_KERNEL,
-                           "there is no kernel \"%s\" on %s; it computes with %s", options->kernel,
-                           info.id, info.kernel);
+                           "there is no kernel \"%s\" on %s; it computes with %s or exact",
+                           options->kernel, info.id, info.kernel);
     if (is_exact(options))
         return problem_set(problem, ERR_KERNEL,
                            "kernel %s is for fast sums of floating-point numbers", info.kernel);
     return ERR_OK;
 }
 
+/* Does the request allow less time than the server? */
+static bool is_hurried(const struct exchange *exchange)
+{
+    uint64_t asked_ms = exchange->dot.request.options.timeout_ms;
+    return asked_ms > 0 && asked_ms < config_of(exchange)->job_timeout_ms;
+}
+
+static uint64_t timeout_of(const struct exchange *exchange)
+{
+    return is_hurried(exchange) ? exchange->dot.request.options.timeout_ms
+                                : config_of(exchange)->job_timeout_ms;
+}
+
 static int64_t deadline_of(const struct exchange *exchange)
 {
-    uint64_t timeout_ms = config_of(exchange)->job_timeout_ms;
-    uint64_t asked_ms = exchange->dot.request.options.timeout_ms;
-    if (asked_ms > 0 && asked_ms < timeout_ms)
-        timeout_ms = asked_ms;
-    return exchange->dot.decoded_ns + (int64_t)timeout_ms * 1000000;
+    return exchange->dot.decoded_ns + (int64_t)timeout_of(exchange) * 1000000;
+}
+
+static enum error no_device(const struct options *options, struct problem *problem)
+{
+    char name[24] = "a CUDA device";
+    if (options->device_index >= 0)
+        (void)snprintf(name, sizeof name, "cuda:%d", options->device_index);
+    (void)problem_set(problem, ERR_NO_DEVICE,
+                      "%s is not there; GET /v1/devices lists the devices that are", name);
+    return pointer_set(problem, "/device");
 }
 
 static enum error place(const struct exchange *exchange, int *ret, struct problem *problem)
@@ -150,11 +186,7 @@ static enum error place(const struct exchange *exchange, int *ret, struct proble
     const struct options *options = &dot->request.options;
     enum error error = gpu_place(gpu_of(exchange), options->placement, options->device_index,
                                  dot->request.buffer.used, ret);
-    if (error != ERR_OK)
-        return problem_set(problem, error,
-                           "the device that was asked for is not there; GET /v1/devices lists "
-                           "those that are");
-    return ERR_OK;
+    return error == ERR_OK ? error : no_device(options, problem);
 }
 
 static enum error make_job(struct exchange *exchange, struct problem *problem)
@@ -193,8 +225,11 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
     int device;
-    settle_accuracy(exchange);
-    enum error error = request_check(&dot->request, config_of(exchange)->max_results, problem);
+    enum error error = settle_accuracy(exchange, problem);
+    if (error == ERR_OK)
+        error = request_check(&dot->request, config_of(exchange)->max_results, problem);
+    if (error == ERR_OK && dot->wants_raw)
+        error = result_headers_suffice(&dot->request, problem);
     if (error == ERR_OK)
         error = place(exchange, &device, problem);
     if (error == ERR_OK)
@@ -279,6 +314,10 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
         {"Dotd-Shape", result_header_shape},
         {"Dotd-Flags", result_header_flags},
         {"Dotd-Error-Bound", result_header_error_bound},
+        {"Dotd-Dtype", result_header_dtype},
+        {"Dotd-Id", result_header_id},
+        {"Dotd-Sum-Abs", result_header_sum_abs},
+        {"Dotd-Condition", result_header_condition},
     };
     enum { COMPUTED = sizeof computed / sizeof *computed };
     text_clear(&exchange->out);
@@ -298,17 +337,28 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
     answer_header(&answer, "Dotd-Device", result->device);
     answer_header(&answer, "Dotd-Kernel", result->kernel);
     for (int i = 0; i < COMPUTED; i++)
-        if (values->data[start[i]] != '\0') /* an empty list is told by the header's absence */
+        /* A scalar's shape, the flags of an exact result, and what was not asked for are told by
+         * the header's absence. */
+        if (values->data[start[i]] != '\0')
             answer_header(&answer, computed[i].name, values->data + start[i]);
     return answer_send(exchange, &answer);
 }
 
-static enum error refuse_job(const struct job *job, struct problem *problem)
+static enum error refuse_late(const struct exchange *exchange, struct problem *problem)
 {
+    const char *name = is_hurried(exchange) ? "timeout_ms" : "job_timeout_ms";
+    uint64_t timeout_ms = timeout_of(exchange);
+    (void)problem_set(problem, ERR_DEADLINE, "the result was not ready within the %llu ms of %s",
+                      (unsigned long long)timeout_ms, name);
+    return problem_limit(problem, timeout_ms, name);
+}
+
+static enum error refuse_job(const struct exchange *exchange, struct problem *problem)
+{
+    const struct job *job = &exchange->dot.job;
     switch (job->error) {
     case ERR_DEADLINE:
-        return problem_set(problem, ERR_DEADLINE,
-                           "the result was not ready in time (timeout_ms, job_timeout_ms)");
+        return refuse_late(exchange, problem);
     case ERR_CLOSED:
         return problem_set(problem, ERR_CLOSED, "the job was dropped");
     default:
@@ -322,7 +372,7 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     if (dot->job.error == ERR_OK && clock_ns() > dot->job.deadline_ns)
         dot->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
     if (dot->job.error != ERR_OK)
-        return refuse_job(&dot->job, problem);
+        return refuse_job(exchange, problem);
     struct device_info info = gpu_device_info(gpu_of(exchange), dot->job.device);
     struct result result = {
         .request = &dot->request,

@@ -65,9 +65,10 @@ static bool port_is_valid(const char *port)
 }
 
 /* "host:port", "[v6]:port" or ":port". An IPv6 address without brackets is refused: which colon
- * begins the port would be a guess. */
-static bool place_split(const char *address, struct place *ret)
+ * begins the port would be a guess. NULL, or what is wrong. */
+static const char *place_split(const char *address, struct place *ret)
 {
+    static const char form[] = "it must be host:port, [v6]:port or :port";
     const char *host = address, *host_end = strchr(address, ':'), *colon = host_end;
     if (address[0] == '[') {
         host = address + 1;
@@ -75,14 +76,16 @@ static bool place_split(const char *address, struct place *ret)
         colon = host_end == NULL ? NULL : host_end + 1;
     }
     if (colon == NULL || *colon != ':' || colon[1] == '\0' || strchr(colon + 1, ':') != NULL)
-        return false;
+        return form;
     ret->address = address;
-    return copy_part(ret->host, sizeof ret->host, host, host_end) &&
-           copy_part(ret->port, sizeof ret->port, colon + 1, address + strlen(address)) &&
-           port_is_valid(ret->port);
+    const char *port_end = address + strlen(address);
+    /* What is too long for a port is no name of one, and as a number too large. */
+    if (!copy_part(ret->port, sizeof ret->port, colon + 1, port_end) || !port_is_valid(ret->port))
+        return "its port is out of range; it must be 0 to 65535, or a service's name";
+    return copy_part(ret->host, sizeof ret->host, host, host_end) ? NULL : "its host is too long";
 }
 
-bool listen_address_is_valid(const char *address)
+const char *listen_address_refusal(const char *address)
 {
     struct place place;
     return place_split(address, &place);
@@ -174,9 +177,9 @@ static int addresses_open(struct listen_set *set, const struct place *place, str
 static int address_open(struct listen_set *set, const char *address, char *message, size_t size)
 {
     struct place place;
-    if (!place_split(address, &place))
-        return refuse(message, size,
-                      "cannot listen on %s: it must be host:port, [v6]:port or :port", address);
+    const char *wrong = place_split(address, &place);
+    if (wrong != NULL)
+        return refuse(message, size, "cannot listen on %s: %s", address, wrong);
     const struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *list = NULL;

@@ -2,7 +2,6 @@
 #ifndef SERVER_LISTEN_H
 #define SERVER_LISTEN_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { LISTEN_SOCKETS = 8, LISTEN_NAME_BYTES = 64 };
@@ -20,7 +19,8 @@ struct listen_set {
 int listen_open(struct listen_set *ret, const char *address, char *message, size_t message_size);
 void listen_close(struct listen_set *set);
 
-/* Whether address has one of the three forms, whatever host and port stand for. */
-bool listen_address_is_valid(const char *address);
+/* NULL when address has one of the three forms, whatever host and port stand for; else what it must
+ * be, for the end of a sentence ("it must be host:port, [v6]:port or :port"). */
+const char *listen_address_refusal(const char *address);
 
 #endif

@@ -149,12 +149,25 @@ enum error page_limits(struct exchange *exchange, struct problem *problem)
                                       "json_without_arrays_bytes", LIMIT_SKELETON_BYTES));
 }
 
+static enum error list_problems(struct exchange *exchange)
+{
+    json_t *list = json_array();
+    for (enum error error = ERR_OK + 1; error < ERROR_COUNT; error++)
+        (void)json_array_append_new(list, json_pack("{s:s, s:i, s:s}", "name", error_name(error),
+                                                    "status", error_status(error), "title",
+                                                    error_title(error)));
+    return answer_send_json(exchange, 200, json_pack("{s:o}", "problems", list));
+}
+
 enum error page_problem(struct exchange *exchange, struct problem *problem)
 {
     const char *name = exchange->target + strlen("/problems/");
+    if (*name == '\0')
+        return list_problems(exchange);
     enum error error = error_from_name(name);
     if (error == ERR_OK)
-        return problem_set(problem, ERR_NOT_FOUND, "no problem is called \"%s\"", name);
+        return problem_set(problem, ERR_NOT_FOUND,
+                           "no problem is called \"%s\"; /problems/ lists them", name);
     return answer_send_json(exchange, 200,
                             json_pack("{s:s+, s:i, s:s, s:s}", "type", "/problems/",
                                       error_name(error), "status", error_status(error), "title",
@@ -170,8 +183,8 @@ enum error page_index(struct exchange *exchange, struct problem *problem)
     if (example == NULL) /* a Host that is not UTF-8 */
         example = json_sprintf(format, "127.0.0.1:8080");
     return answer_send_json(exchange, 200,
-                            json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s]}", "service", "dotd",
+                            json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s]}", "service", "dotd",
                                       "version", DOTD_VERSION, "try", example, "see", "/v1/dot",
                                       "/v1/status", "/v1/devices", "/v1/limits", "/livez",
-                                      "/readyz"));
+                                      "/readyz", "/problems/"));
 }

@@ -4,6 +4,7 @@ import decimal
 import json
 import re
 import struct
+import urllib.parse
 
 import pytest
 
@@ -27,6 +28,7 @@ FIELDS = [
 ]
 STAGES = ["receive", "decode", "queue", "copy_in", "compute", "copy_out", "total"]
 REQUEST = {"a": [1, 2, 3], "b": [4, 5, 6]}
+RAW = {"Accept": "application/octet-stream"}
 
 
 def test_fields_come_in_the_order_of_the_contract(daemon):
@@ -109,8 +111,38 @@ def test_raw_results_come_with_the_rest_in_headers(daemon, result_dtype, code):
     assert answer.headers["Dotd-Kernel"] == "exact"
     assert "Dotd-Shape" not in answer.headers  # a scalar's shape is empty
     assert "Dotd-Flags" not in answer.headers  # there are none: the result is exact
+    assert answer.headers["Dotd-Dtype"] == result_dtype
+    for name in ("Dotd-Id", "Dotd-Sum-Abs", "Dotd-Condition"):
+        assert name not in answer.headers  # not asked for
     assert float(answer.headers["Dotd-Error-Bound"]) == 0
     assert "total;dur=" in answer.headers["Server-Timing"]
+
+
+@pytest.mark.parametrize("text", ["r-17", "a b", "a\r\nX-Evil: 1", "100%", "\u00e4\u20ac", "\x7f"])
+def test_raw_results_echo_the_id_without_breaking_the_head(daemon, text):
+    answer = daemon.dot(REQUEST | {"id": text}, headers=RAW)
+    assert urllib.parse.unquote(answer.headers["Dotd-Id"], errors="strict") == text
+    assert re.fullmatch("[!-~]+", answer.headers["Dotd-Id"])
+    assert "X-Evil" not in answer.headers
+
+
+def test_raw_results_carry_the_diagnostics_of_a_scalar(daemon):
+    request = {"a": [3, 1], "b": [2, -5], "diagnostics": True}
+    answer = daemon.dot(request, headers=RAW)
+    assert struct.unpack("<d", answer.body) == (1.0,)
+    assert (answer.headers["Dotd-Sum-Abs"], answer.headers["Dotd-Condition"]) == ("11.0", "11.0")
+    headers = daemon.dot(request | {"b": [2, -6]}, headers=RAW).headers
+    assert (headers["Dotd-Sum-Abs"], headers["Dotd-Condition"]) == ("12.0", "Infinity")
+
+
+@pytest.mark.parametrize(
+    "more", [{"a": [[1], [2]]}, {"a": [[1, 0]], "b": [[1, 0]], "dtype": "c64"}]
+)
+def test_raw_results_do_not_carry_more_diagnostics_than_a_scalars(daemon, more):
+    request = {"b": [1], "diagnostics": True} | more
+    problem = daemon.dot(request, headers=RAW).problem(400, "bad-option")
+    assert "JSON" in problem["detail"] and problem["pointer"] == "/diagnostics"
+    assert "sum_abs" in daemon.dot(request).ok()
 
 
 def test_raw_results_of_a_matrix_are_in_c_order(daemon):

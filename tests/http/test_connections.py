@@ -128,6 +128,7 @@ def test_too_many_results_are_413(start_daemon):
     assert len(daemon.dot({"a": [[1]] * 8, "b": [1]}).ok()["result"]) == 8
     problem = daemon.dot({"a": [[1]] * 9, "b": [1]}).problem(413, "too-large")
     assert (problem["limit"], problem["setting"]) == (8, "max_results")
+    assert "asks for 9 results" in problem["detail"]
 
 
 def test_a_full_memory_budget_is_503_with_retry_after(start_daemon):

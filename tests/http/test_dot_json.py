@@ -326,7 +326,10 @@ def test_operand_objects_are_refused_while_not_offered(daemon, operand):
 @pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:7"])
 def test_a_device_that_is_not_there_is_503(daemon, device):
     answer = daemon.dot({"a": [1], "b": [2], "device": device})
-    answer.problem(503, "no-device")
+    problem = answer.problem(503, "no-device")
+    name = device if ":" in device else "a CUDA device"
+    assert problem["detail"].startswith(f"{name} is not there") and problem["pointer"] == "/device"
+    assert "Retry-After" not in answer.headers  # it will not be there later either
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu"])

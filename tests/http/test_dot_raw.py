@@ -112,6 +112,15 @@ def test_a_stripped_line_end_is_explained(daemon):
         "--data-binary"
         in daemon.raw(bytes(7), "dtype=float32").problem(400, "bad-length")["detail"]
     )
+    query, headers = "dtype=float32&shape_a=2&shape_b=2", {"Transfer-Encoding": "chunked"}
+    for size, is_stripped in ((15, True), (12, False), (20, False)):
+        fixed = daemon.raw(bytes(size), query)
+        chunked = daemon.raw(iter([bytes(size)]), query, headers, encode_chunked=True)
+        problem = fixed.problem(400, "bad-length")
+        assert ("--data-binary" in problem["detail"]) == is_stripped, problem
+        problem = chunked.problem(400, "bad-length")
+        assert ("--data-binary" in problem["detail"]) == is_stripped, problem
+        assert "announced" not in problem["detail"], problem
 
 
 def test_shapes_that_do_not_match_are_422(daemon):
@@ -166,5 +175,6 @@ def test_get_refuses_lengths_that_differ(daemon):
 
 
 def test_get_refuses_unknown_and_repeated_parameters(daemon):
-    daemon.get("/v1/dot?a=1&b=1&c=1").problem(400, "bad-option")
+    detail = daemon.get("/v1/dot?a=1&b=1&c=1").problem(400, "bad-option")["detail"]
+    assert "known are a, b, dtype," in detail and "shape" not in detail
     daemon.get("/v1/dot?a=1&a=1&b=1").problem(400, "bad-option")

@@ -305,8 +305,28 @@ def test_a_kernel_is_named_instead_of_an_accuracy(daemon):
     request = {"a": [1, 2], "b": [3, 4], "kernel": kernel, "device": "cpu"}
     answer = daemon.dot(request).ok()
     assert (answer["kernel"], answer["accuracy"]) == (kernel, "fast")
-    daemon.dot(request | {"accuracy": "exact"}).problem(422, "unknown-kernel")
+    problem = daemon.dot(request | {"accuracy": "exact"}).problem(400, "bad-option")
+    assert problem["detail"].startswith(f"kernel {kernel} and accuracy exact contradict each other")
+    assert daemon.dot(request | {"accuracy": "fast"}).ok()["kernel"] == kernel
     daemon.dot(request | {"dtype": "int8"}).problem(422, "unknown-kernel")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "complex64"])
+def test_the_kernel_exact_means_the_exact_sum(start_daemon, dtype):
+    daemon = start_daemon(accuracy="fast", cuda="off")
+    one = [[1, 0]] if dtype in COMPLEX else [1]
+    request = {"a": one, "b": one, "dtype": dtype, "kernel": "exact"}
+    for more in ({}, {"accuracy": "exact"}):
+        answer = daemon.dot(request | more).ok()
+        assert (answer["kernel"], answer["accuracy"]) == ("exact", "exact")
+    daemon.dot(request | {"accuracy": "fast"}).problem(400, "bad-option")
+
+
+def test_a_fast_sum_below_the_normal_numbers_underflows(daemon, device):
+    request = {"a": [1e-200, 1e-200], "b": [3e-111, 3e-112], "accuracy": "fast", "device": device}
+    answer = daemon.dot(request).ok()
+    assert 0 < answer["result"] < 2.2250738585072014e-308
+    assert answer["flags"] == ["inexact", "underflow"]
 
 
 def test_diagnostics_tell_how_hard_the_sum_is(daemon, device):

@@ -6,7 +6,7 @@ import pytest
 
 from client import ROOT, get
 
-PAGES = ["/", "/livez", "/readyz", "/v1/status", "/v1/devices", "/v1/limits"]
+PAGES = ["/", "/livez", "/readyz", "/v1/status", "/v1/devices", "/v1/limits", "/problems/"]
 
 
 def errors():
@@ -75,8 +75,15 @@ def test_every_error_has_a_page(daemon, status, name):
     assert name in answer.body.decode()
 
 
+def test_problems_are_listed(daemon):
+    listed = daemon.get("/problems/").ok()["problems"]
+    assert [(problem["status"], problem["name"]) for problem in listed] == errors()
+    assert all(problem["title"] for problem in listed)
+    assert "/problems/" in daemon.get("/").ok()["see"]
+
+
 def test_problems_that_are_none_are_404(daemon):
-    for name in ("ok", "nonesuch", "", "../livez"):
+    for name in ("ok", "nonesuch", "../livez"):
         daemon.get(f"/problems/{name}").problem(404, "not-found")
 
 

@@ -53,8 +53,17 @@ def test_a_full_queue_refuses_with_retry_after(start_daemon):
 def test_a_job_past_its_timeout_is_504(start_daemon):
     daemon = start_daemon(inline_terms=0)
     with occupied(daemon):
-        daemon.dot({"a": [1], "b": [2], "timeout_ms": 1}).problem(504, "deadline")
+        problem = daemon.dot({"a": [1], "b": [2], "timeout_ms": 1}).problem(504, "deadline")
+    assert (problem["limit"], problem["setting"]) == (1, "timeout_ms")
     assert daemon.dot({"a": [1], "b": [2], "timeout_ms": 50_000}).ok()["result"] == 2.0
+
+
+def test_a_job_past_the_servers_own_timeout_names_the_setting(start_daemon):
+    daemon = start_daemon(inline_terms=0, job_timeout_ms=1)
+    rows, n = 64, 16384  # 67 million products take far longer
+    query = f"dtype=float32&shape_a={rows},1,{n}&shape_b={rows},{n}&timeout_ms=5"
+    problem = daemon.raw(bytes(2 * rows * n * 4), query).problem(504, "deadline")
+    assert (problem["limit"], problem["setting"]) == (1, "job_timeout_ms")
 
 
 @pytest.mark.every_build

@@ -323,6 +323,8 @@ static void listen_address_needs_a_port(void **state)
     assert_true(load("--listen=[::1]:0").loaded);
     assert_flag_refused("--listen=localhost",
                         "listen = localhost: it must be host:port, [v6]:port or :port");
+    assert_flag_refused("--listen=:99999", "listen = :99999: its port is out of range; it must be "
+                                           "0 to 65535, or a service's name");
     assert_file_refused("[listen]\nlisten =\n", ":2: listen = : it must be 1 to 159 bytes without "
                                                 "control characters or ;");
 }

@@ -69,8 +69,9 @@ static void read_cut(enum dtype dtype, bool is_late, const char *text, size_t fi
     buffer_fini(&buffer);
 }
 
-#define INT8_RANGE    "int8 holds whole numbers from -128 to 127"
-#define INT64_RANGE   "int64 holds whole numbers from -9223372036854775808 to 9223372036854775807"
+#define INT8_RANGE "int8 holds whole numbers from -128 to 127, not "
+#define INT64_RANGE \
+    "int64 holds whole numbers from -9223372036854775808 to 9223372036854775807, not "
 #define PAIR64        "expected a pair [re, im] for complex64, got "
 #define RAGGED_NUMBER "expected a number, because others at this depth are"
 
@@ -80,36 +81,43 @@ static const struct {
 } arrays[] = {
     {"float16", "[1,-2,0.1,65504,6e-8,NaN,-Infinity]", "(7,) 3c00 c000 2e66 7bff 0001 7e00 fc00",
      NULL},
-    {"float16", "[[1],[65520]]", "bad-value, '/1/0': the number is beyond the range of float16",
-     NULL},
+    {"float16", "[[1],[65520]]", "bad-value, '/1/0': 65520 is beyond the range of float16", NULL},
     {"bfloat16", "[1,-2,0.1,3.3e38,1e-40,\"NaN\"]", "(6,) 3f80 c000 3dcd 7f78 0001 7fc0", NULL},
-    {"bfloat16", "[3.4e38]", "bad-value, '/0': the number is beyond the range of bfloat16", NULL},
+    {"bfloat16", "[3.4e38]", "bad-value, '/0': 3.4e38 is beyond the range of bfloat16",
+     "bad-value, '/0': 3.4e+38 is beyond the range of bfloat16"},
     {"int8", "[0,-0,127,-128,1e2,3.0,-12e-0]", "(7,) 00 00 7f 80 64 03 f4", NULL},
-    {"int8", "[1,128]", "bad-value, '/1': " INT8_RANGE, NULL},
-    {"int8", "[[1,-129]]", "bad-value, '/0/1': " INT8_RANGE, NULL},
-    {"int8", "[0.5]", "bad-value, '/0': " INT8_RANGE, NULL},
-    {"int8", "[3.00000000000000000001]", "bad-value, '/0': " INT8_RANGE, NULL},
-    {"int8", "[2.9999999999999999999]", "bad-value, '/0': " INT8_RANGE, NULL},
-    {"int8", "[NaN]", "bad-value, '/0': " INT8_RANGE, NULL},
-    {"int8", "[1e999]", "bad-value, '/0': " INT8_RANGE,
-     "bad-value, '/0': the number is beyond the range of float64"},
+    {"int8", "[1,128]", "bad-value, '/1': " INT8_RANGE "128", NULL},
+    {"int8", "[[1,-129]]", "bad-value, '/0/1': " INT8_RANGE "-129", NULL},
+    {"int8", "[0.5]", "bad-value, '/0': " INT8_RANGE "0.5", NULL},
+    {"int8", "[3.00000000000000000001]", "bad-value, '/0': " INT8_RANGE "3.00000000000000000001",
+     "bad-value, '/0': " INT8_RANGE "about 3"},
+    {"int8", "[2.9999999999999999999]", "bad-value, '/0': " INT8_RANGE "2.9999999999999999999",
+     "bad-value, '/0': " INT8_RANGE "about 3"},
+    {"int8", "[NaN]", "bad-value, '/0': " INT8_RANGE "NaN", NULL},
+    {"int8", "[1e999]", "bad-value, '/0': " INT8_RANGE "1e999",
+     "bad-value, '/0': 1e999 is beyond the range of float64"},
     {"uint8", "[0,255,-0.0]", "(3,) 00 ff 00", NULL},
-    {"uint8", "[-1]", "bad-value, '/0': uint8 holds whole numbers from 0 to 255", NULL},
+    {"uint8", "[-1]", "bad-value, '/0': uint8 holds whole numbers from 0 to 255, not -1", NULL},
     {"int32", "[2147483647,-2147483648]", "(2,) 7fffffff 80000000", NULL},
     {"int32", "[2147483648]",
-     "bad-value, '/0': int32 holds whole numbers from -2147483648 to 2147483647", NULL},
+     "bad-value, '/0': int32 holds whole numbers from -2147483648 to 2147483647, not 2147483648",
+     NULL},
     {"int64", "[9223372036854775807,-9223372036854775808,9007199254740993]",
      "(3,) 7fffffffffffffff 8000000000000000 0020000000000001", NULL},
     {"int64", "[4611686018427387905,1,-9223372036854775807,9223372036854775296]",
      "(4,) 4000000000000001 0000000000000001 8000000000000001 7ffffffffffffe00", NULL},
-    {"int64", "[9223372036854775808]", "bad-value, '/0': " INT64_RANGE, NULL},
-    {"int64", "[9223372036854776508]", "bad-value, '/0': " INT64_RANGE, NULL},
+    {"int64", "[9223372036854775808]", "bad-value, '/0': " INT64_RANGE "9223372036854775808", NULL},
+    {"int64", "[9223372036854776508]", "bad-value, '/0': " INT64_RANGE "9223372036854776508",
+     "bad-value, '/0': " INT64_RANGE "about 9223372036854775808"},
     /* The float64 is whole and beside a midpoint: a step towards the decimal would end on it. */
     {"float32", "[1729382463068700466,-1729382463068700466]", "(2,) 5dc00001 ddc00001", NULL},
     {"bfloat16", "[1742893055792381746]", "(1,) 5dc1", NULL},
-    {"int64", "[1,4503599627370497.5]", "bad-value, '/1': " INT64_RANGE, NULL},
-    {"int64", "[1,9007199254740993.5]", "bad-value, '/1': " INT64_RANGE, NULL},
-    {"int64", "[1e-400]", "bad-value, '/0': " INT64_RANGE, NULL},
+    {"int64", "[1,4503599627370497.5]", "bad-value, '/1': " INT64_RANGE "4503599627370497.5",
+     "bad-value, '/1': " INT64_RANGE "about 4503599627370498"},
+    {"int64", "[1,9007199254740993.5]", "bad-value, '/1': " INT64_RANGE "9007199254740993.5",
+     "bad-value, '/1': " INT64_RANGE "about 9007199254740994"},
+    {"int64", "[1e-400]", "bad-value, '/0': " INT64_RANGE "1e-400",
+     "bad-value, '/0': " INT64_RANGE "about 0"},
     {"complex64", "[[1,-2]]", "(1,) 3f800000 c0000000", NULL},
     {"complex64", "[[1,2],[NaN,0.1]]", "(2,) 3f800000 40000000 7fc00000 3dcccccd", NULL},
     {"complex128", "[[[1,2]],[[3,4]]]",
@@ -137,8 +145,8 @@ static const struct {
      "length-mismatch, '/1': a row has 1 values, the first one at this depth 2", NULL},
     {"complex64", "[[1,[2,3]]]", "length-mismatch, '/0/1': " RAGGED_NUMBER, NULL},
     {"complex64", "[[],[[1,2]]]", "length-mismatch, '/1/0': " RAGGED_NUMBER, NULL},
-    {"complex64", "[[1,3.5e38]]", "bad-value, '/0/1': the number is beyond the range of complex64",
-     NULL},
+    {"complex64", "[[1,3.5e38]]", "bad-value, '/0/1': 3.5e38 is beyond the range of complex64",
+     "bad-value, '/0/1': 3.5e+38 is beyond the range of complex64"},
     {"complex64", "[[1,\"i\"]]", "bad-value, '/0/1': expected a number, got a string", NULL},
 };
 

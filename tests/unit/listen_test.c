@@ -1,6 +1,7 @@
 /* Listening sockets: addresses in every form, ports chosen and taken, sockets handed over. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -155,19 +156,34 @@ static void addresses_that_are_none_are_refused(void **state)
 {
     (void)state;
     static const char *const addresses[] = {
-        "",        "127.0.0.1", "127.0.0.1:", "::1:80",          "[::1]",
-        "[::1]80", "[::1:80",   "a:1:2",      "127.0.0.1:65536", "127.0.0.1:99999999999999999999",
+        "", "127.0.0.1", "127.0.0.1:", "::1:80", "[::1]", "[::1]80", "[::1:80", "a:1:2",
     };
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
         char expected[MESSAGE_BYTES];
         (void)snprintf(expected, sizeof expected,
                        "cannot listen on %s: it must be host:port, [v6]:port or :port",
                        addresses[i]);
-        assert_false(listen_address_is_valid(addresses[i]));
+        assert_non_null(listen_address_refusal(addresses[i]));
         assert_refused(addresses[i], expected);
     }
-    assert_true(listen_address_is_valid("127.0.0.1:65535"));
-    assert_true(listen_address_is_valid("localhost:http"));
+    assert_null(listen_address_refusal("127.0.0.1:65535"));
+    assert_null(listen_address_refusal("localhost:http"));
+}
+
+static void ports_beyond_65535_are_told_as_such(void **state)
+{
+    (void)state;
+    static const char *const addresses[] = {"127.0.0.1:65536", "[::1]:99999",
+                                            ":99999999999999999999",
+                                            ":9999999999999999999999999999999999999999"};
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+        char expected[MESSAGE_BYTES];
+        (void)snprintf(expected, sizeof expected,
+                       "cannot listen on %s: its port is out of range; it must be 0 to 65535, or a "
+                       "service's name",
+                       addresses[i]);
+        assert_refused(addresses[i], expected);
+    }
 }
 
 static void address_of_another_machine_is_refused(void **state)
@@ -363,6 +379,7 @@ int main(void)
         cmocka_unit_test(taken_port_gives_one_clear_line),
         cmocka_unit_test(closed_port_can_be_taken_again_at_once),
         cmocka_unit_test(addresses_that_are_none_are_refused),
+        cmocka_unit_test(ports_beyond_65535_are_told_as_such),
         cmocka_unit_test(address_of_another_machine_is_refused),
         cmocka_unit_test(failure_opens_nothing),
         cmocka_unit_test(sockets_for_another_process_are_not_taken),

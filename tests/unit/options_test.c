@@ -156,6 +156,7 @@ static void id_may_have_128_bytes_and_no_more(void **state)
     assert_string_equal(options.id, id);
     id[LIMIT_ID_BYTES] = 'x';
     assert_int_equal(set(&options, "id", id, &problem), ERR_VALUE);
+    assert_string_equal(problem.detail, "id has 129 bytes, more than 128");
 }
 
 static void unknown_option_is_named_with_the_known_ones(void **state)
@@ -320,6 +321,7 @@ static void check_numbers_the_results_of_pairs(void **state)
     assert_int_equal(request.term_count, 8);
     request_fini(&request);
     assert_int_equal(check_shapes(&request, 3, shapes, true, 2, &problem), ERR_TOO_LARGE);
+    assert_string_equal(problem.detail, "the request asks for 3 results, more than 2");
     request_fini(&request);
 }
 
@@ -328,25 +330,27 @@ static void check_refuses_more_results_than_allowed(void **state)
     (void)state;
     static const struct {
         const char *const shapes[1][2];
-        enum error error;
+        const char *asked; /* NULL: they are not too many */
     } cases[] = {
-        {{{"19,3", "3"}}, ERR_OK},
-        {{{"20,3", "3"}}, ERR_TOO_LARGE},
-        {{{"4294967296,1,3", "4294967296,3"}}, ERR_TOO_LARGE},
-        {{{"4294967296,1,1,3", "4294967296,4294967296,3"}}, ERR_TOO_LARGE},
+        {{{"19,3", "3"}}, NULL},
+        {{{"20,3", "3"}}, "asks for 20 results, more than 19"},
+        {{{"2147483648,1,3", "2147483648,3"}}, "asks for 4611686018427387904 results"},
+        {{{"4294967296,1,3", "4294967296,3"}}, "asks for more than 2^63 results"},
+        {{{"4294967296,1,1,3", "4294967296,4294967296,3"}}, "asks for more than 2^63 results"},
         /* No result at all, but a million lists would be written. */
-        {{{"1000000,0,3", "3"}}, ERR_TOO_LARGE},
-        {{{"0,1000000,3", "3"}}, ERR_TOO_LARGE},
-        {{{"4294967296,4294967296,0,4294967296,3", "3"}}, ERR_TOO_LARGE},
-        {{{"19,0,3", "3"}}, ERR_OK},
-        {{{"2,0", "0"}}, ERR_OK},
+        {{{"1000000,0,3", "3"}}, "asks for 1000000 results"},
+        {{{"0,1000000,3", "3"}}, "asks for 1000000 results"},
+        {{{"4294967296,4294967296,0,4294967296,3", "3"}}, "asks for more than 2^63 results"},
+        {{{"19,0,3", "3"}}, NULL},
+        {{{"2,0", "0"}}, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct request request;
         struct problem problem;
         assert_int_equal(check_shapes(&request, 1, cases[i].shapes, false, 19, &problem),
-                         cases[i].error);
-        if (cases[i].error == ERR_TOO_LARGE) {
+                         cases[i].asked != NULL ? ERR_TOO_LARGE : ERR_OK);
+        if (cases[i].asked != NULL) {
+            assert_non_null(strstr(problem.detail, cases[i].asked));
             assert_int_equal(problem.limit, 19);
             assert_string_equal(problem.setting, "max_results");
         }

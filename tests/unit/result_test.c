@@ -520,6 +520,15 @@ static void inexact_sums_below_the_normal_numbers_underflow(void **state)
     /* The rounding is exact, but the sum that it rounds was not. */
     assert_int_equal(rounded(answer, 0x1p-149, 1e-60, FLAG_INEXACT).flags,
                      FLAG_INEXACT | FLAG_UNDERFLOW);
+    answer->request.options.result_dtype = DTYPE_FLOAT64;
+    answer->value[0] =
+        (struct dot_value){.sum = -0x1p-1023, .error_bound = 0x1p-1074, .flags = FLAG_INEXACT};
+    result_round(&answer->result);
+    assert_int_equal(answer->value[0].flags, FLAG_INEXACT | FLAG_UNDERFLOW);
+    assert_true(answer->value[0].error_bound == 0x1p-1074);
+    answer->value[0] = (struct dot_value){.sum = 0x1p-1022, .flags = FLAG_INEXACT};
+    result_round(&answer->result);
+    assert_int_equal(answer->value[0].flags, FLAG_INEXACT);
     /* Cancellation to zero is not too small a number. */
     assert_int_equal(rounded(answer, 0, 1e-60, FLAG_INEXACT).flags, FLAG_INEXACT);
 }
@@ -654,7 +663,7 @@ static void problem_has_the_fields_that_apply(void **state)
     problem.limit = 100;
     problem.setting = "max_body_bytes";
     problem_encode_json(&problem, "r-17", &answer->text);
-    check_text(answer, "{\"type\": \"/problems/too-large\", \"title\": \"the body is over the size "
+    check_text(answer, "{\"type\": \"/problems/too-large\", \"title\": \"the request is over a "
                        "limit\", \"status\": 413, \"detail\": \"too long\", \"pointer\": "
                        "\"/a/17\", \"offset\": 0, \"limit\": 100, \"setting\": "
                        "\"max_body_bytes\", \"id\": \"r-17\"}");

@@ -373,6 +373,13 @@ static void discard_library_log(void *closure, const char *format, va_list args)
     (void)closure, (void)format, (void)args; /* what clients do wrong is answered, not logged */
 }
 
+/* Version 1.0 can refuse folded lines and bare line feeds itself; 0.9 is watched by exchange.c. */
+#if MHD_VERSION >= 0x01000000
+#define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
+#else
+#define STRICTNESS
+#endif
+
 static bool start_daemon(struct loop *loop)
 {
     /* The flag for suspending also asks for a pipe to wake the library's own threads. There are
@@ -380,7 +387,7 @@ static bool start_daemon(struct loop *loop)
     unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
                      (MHD_ALLOW_SUSPEND_RESUME & ~(unsigned)MHD_USE_ITC);
     loop->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, exchange_on_request, loop, MHD_OPTION_EXTERNAL_LOGGER,
+        flags, 0, NULL, NULL, exchange_on_request, loop, STRICTNESS MHD_OPTION_EXTERNAL_LOGGER,
         discard_library_log, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT,
         loop->connections_max + loop->http->loop_count, /* loops may give it one each at a time */

@@ -1,4 +1,4 @@
-/* result_test.c - answers and problems: rounding, every field, and JSON that is always strict. */
+/* result_test.c - answers: rounding, every field, and JSON that is always strict. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -647,49 +647,6 @@ static void every_answer_is_strict_json(void **state)
     }
 }
 
-static void problem_has_the_fields_that_apply(void **state)
-{
-    struct answer *answer = *state;
-    struct problem problem;
-    problem_set(&problem, ERR_SHAPE, "a has %d and b \"4\"", 3);
-    problem_encode_json(&problem, NULL, &answer->text);
-    check_text(answer,
-               "{\"type\": \"/problems/length-mismatch\", \"title\": \"the operands' shapes "
-               "do not match\", \"status\": 422, \"detail\": \"a has 3 and b "
-               "\\\"4\\\"\"}");
-    problem_set(&problem, ERR_TOO_LARGE, "too long");
-    strcpy(problem.pointer, "/a/17");
-    problem.offset = 0;
-    problem.limit = 100;
-    problem.setting = "max_body_bytes";
-    problem_encode_json(&problem, "r-17", &answer->text);
-    check_text(answer, "{\"type\": \"/problems/too-large\", \"title\": \"the request is over a "
-                       "limit\", \"status\": 413, \"detail\": \"too long\", \"pointer\": "
-                       "\"/a/17\", \"offset\": 0, \"limit\": 100, \"setting\": "
-                       "\"max_body_bytes\", \"id\": \"r-17\"}");
-}
-
-static void every_problem_is_strict_json(void **state)
-{
-    struct answer *answer = *state;
-    for (enum error error = ERR_OK + 1; error < ERROR_COUNT; error++) {
-        struct problem problem;
-        problem_set(&problem, error, "%s", "\x01\"\\\xff\xe2\x82");
-        strcpy(problem.pointer, "/\xc3");
-        text_clear(&answer->text);
-        problem_encode_json(&problem, "\x7f\xf0\x9f", &answer->text);
-        json_t *json =
-            json_loadb(answer->text.data, answer->text.size, JSON_REJECT_DUPLICATES, NULL);
-        assert_non_null(json);
-        assert_int_equal(json_integer_value(json_object_get(json, "status")), error_status(error));
-        const char *type = json_string_value(json_object_get(json, "type"));
-        assert_int_equal(strncmp(type, "/problems/", 10), 0);
-        assert_int_equal(error_from_name(type + 10), error);
-        assert_string_equal(json_string_value(json_object_get(json, "title")), error_title(error));
-        json_decref(json);
-    }
-}
-
 #define ANSWER_TEST(name) cmocka_unit_test_setup_teardown(name, make_answer, free_answer)
 
 int main(void)
@@ -719,8 +676,6 @@ int main(void)
         ANSWER_TEST(headers_tell_the_rest),
         ANSWER_TEST(timing_adds_up),
         ANSWER_TEST(every_answer_is_strict_json),
-        ANSWER_TEST(problem_has_the_fields_that_apply),
-        ANSWER_TEST(every_problem_is_strict_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,8 @@ struct job_times {
     int64_t finished_ns;
 };
 
-/* Owned by the submitter; the device's from a successful gpu_submit() until complete(). */
+/* Owned by the submitter; the device's from a successful gpu_submit() until complete(), or the lab's
+ * from lab_submit(). */
 struct job {
     /* set by the submitter, fixed while the device has the job */
     const void *base;      /* the buffer's data; element offsets count from here */
@@ -122,6 +123,8 @@ struct job {
     int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
     bool cancelled;          /* __atomic; any thread: then ERR_CLOSED, not computed */
     struct job_port *port;
+    enum error (*run)(struct job *job); /* the lab's jobs (lab.h): instead of dot products, on its
+                                           thread, with the error that the job gets; else NULL */
     /* set by the device before complete() */
     enum error error;    /* ERR_OK: value[] holds the results */
     int device;          /* which computed it */

@@ -127,7 +127,7 @@ struct job {
                                            thread, with the error that the job gets; else NULL */
     /* set by the device before complete() */
     enum error error;    /* ERR_OK: value[] holds the results */
-    int device;          /* which computed it */
+    int device;          /* which computed it; of the lab's jobs, run() says so */
     uint32_t batch_size; /* jobs in its launch */
     struct job_times times;
     /* links of the queue, then of the completed chain */

@@ -117,7 +117,8 @@ static void batch_stamp(struct job *first, enum error error, int index, uint32_t
 {
     for (struct job *job = first; job != NULL; job = job->next) {
         job->times = *times;
-        job->device = index;
+        if (job->run == NULL)
+            job->device = index;
         job->batch_size = count;
         if (job->error == ERR_OK)
             job->error = error;

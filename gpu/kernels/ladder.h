@@ -19,6 +19,8 @@
 extern "C" {
 #endif
 
+struct emu_trace;
+
 enum {
     RUNG_THREADS_MAX = 1024,   /* of a block */
     RUNG_THREADS = 256,        /* of a block, where the caller leaves it to the rung */
@@ -99,13 +101,18 @@ struct rung_call {
     void *result;     /* RUNG_RESULT_BYTES, 16-byte aligned; the launch clears what must be zero */
     void *scratch;    /* RUNG_SCRATCH_BYTES, likewise */
     void *stream;     /* cudaStream_t; unused when emulated */
+    /* Only emulated: as in struct emu_grid (gpu/emu/emu.h). A stopped kernel leaves result as it was
+     * at that moment. */
+    uint64_t seed;
+    bool is_lockstep;
+    struct emu_trace *trace; /* NULL: not recorded */
 };
 
 /* Queues the rung on the call's stream. Returns a cudaError_t. Only in builds with CUDA. */
 int rung_cuda(const struct rung *rung, const struct rung_call *call);
 
 /* Runs it in the emulation (gpu/emu) and returns when it is done, or stopped: what happened is in
- * the recorder that the emulation was given. Only in builds with the emulation. */
+ * call->trace. Only in builds with the emulation. */
 void rung_emulated(const struct rung *rung, const struct rung_call *call);
 
 /* What a finished rung left in call->result, which lies in the host's memory now: a number of the

@@ -71,6 +71,13 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct emu_settings settings = {
     .seed = 1, .multiprocessors = 3, .blocks = 2, .shared_bytes = SHARED_LIMIT_BYTES};
+/* The last warp of a block may have fewer. */
+static uint32_t lanes_of(uint32_t warp)
+{
+    uint32_t left = emu.threads - warp * WARP;
+    return left < WARP ? left : WARP;
+}
+
 static _Alignas(128) char shared[SHARED_LIMIT_BYTES];
 
 struct emu_index emu_thread, emu_block, emu_block_size, emu_grid_size;
@@ -239,7 +246,7 @@ const uint64_t *emu_exchange(unsigned mask, int kind, uint64_t mine)
     assert(warp->barrier.arrived == 0 || warp->kind == kind);
     warp->kind = kind;
     warp->in[emu.current % WARP] = mine;
-    if (barrier_arrive(&warp->barrier, WARP))
+    if (barrier_arrive(&warp->barrier, lanes_of(emu.current / WARP)))
         memcpy(warp->out, warp->in, sizeof warp->out);
     else
         barrier_wait(&warp->barrier, round);
@@ -263,7 +270,7 @@ static void deadlock(void)
 {
     (void)fprintf(stderr, "emu: block %u stands still: %u of %u threads wait at a barrier;",
                   emu_block.x, emu.barrier.arrived, emu.threads);
-    for (uint32_t warp = 0; warp < emu.threads / WARP; warp++)
+    for (uint32_t warp = 0; warp * WARP < emu.threads; warp++)
         if (emu.warp[warp].barrier.arrived > 0)
             (void)fprintf(stderr, " warp %u: %u lanes wait;", warp, emu.warp[warp].barrier.arrived);
     (void)fprintf(stderr, " the others have ended\n");
@@ -319,22 +326,43 @@ static uint32_t *shuffled(uint32_t count)
     return order;
 }
 
+/* The lock is held. */
+static void run_grid(const struct emu_grid *grid)
+{
+    assert(grid->blocks > 0 && grid->threads > 0 && grid->threads <= FIBER_LIMIT);
+    assert(grid->shared_bytes <= settings.shared_bytes);
+    fibers_create(grid->threads);
+    emu.random = grid->seed;
+    emu.threads = grid->threads;
+    emu.body = grid->body;
+    emu.context = grid->context;
+    emu_block_size = (struct emu_index){grid->threads, 1, 1};
+    emu_grid_size = (struct emu_index){grid->blocks, 1, 1};
+    uint32_t *order = shuffled(grid->blocks);
+    for (uint32_t i = 0; i < grid->blocks; i++)
+        run_block(order[i], grid->shared_bytes);
+    free(order);
+}
+
+bool emu_launch(const struct emu_grid *grid)
+{
+    (void)pthread_mutex_lock(&lock);
+    run_grid(grid);
+    (void)pthread_mutex_unlock(&lock);
+    return true;
+}
+
 void emu_run(uint32_t blocks, uint32_t threads, size_t shared_bytes,
              void (*body)(const void *context), const void *context)
 {
-    assert(blocks > 0 && threads > 0 && threads <= FIBER_LIMIT && threads % WARP == 0);
     (void)pthread_mutex_lock(&lock);
-    assert(shared_bytes <= settings.shared_bytes);
-    fibers_create(threads);
-    emu.random = settings.seed += 0x9e3779b97f4a7c15u; /* every launch another order */
-    emu.threads = threads;
-    emu.body = body;
-    emu.context = context;
-    emu_block_size = (struct emu_index){threads, 1, 1};
-    emu_grid_size = (struct emu_index){blocks, 1, 1};
-    uint32_t *order = shuffled(blocks);
-    for (uint32_t i = 0; i < blocks; i++)
-        run_block(order[i], shared_bytes);
-    free(order);
+    settings.seed += 0x9e3779b97f4a7c15u; /* every launch another order */
+    const struct emu_grid grid = {.blocks = blocks,
+                                  .threads = threads,
+                                  .shared_bytes = shared_bytes,
+                                  .seed = settings.seed,
+                                  .body = body,
+                                  .context = context};
+    run_grid(&grid);
     (void)pthread_mutex_unlock(&lock);
 }

@@ -16,16 +16,16 @@ enum limits {
     LIMIT_OPERAND_ALIGN = 64,       /* bytes; a cache line, and more than any vector load */
 
     /* The lab's: what one experiment may ask, so that none keeps the others waiting for long. */
-    LIMIT_LAB_BODY_BYTES = 4 << 20,    /* of a call's body: two of the longest vectors as text */
-    LIMIT_LAB_BLOCK = 1024,            /* threads of a block, as on every device */
-    LIMIT_LAB_TRACED = 4096,           /* elements of a reduction that is watched */
-    LIMIT_LAB_RUNS = 20,               /* of a race */
-    LIMIT_LAB_RACE = 1 << 24,          /* additions of a race on a device: float32 counts so far */
-    LIMIT_LAB_RACE_EMULATED = 1 << 20, /* and emulated */
-    LIMIT_LAB_ROUNDING = 65536,        /* elements of the vectors that are summed many times */
-    LIMIT_LAB_ORDERS = 32,             /* orders of atomics */
-    LIMIT_LAB_MEASURE = 1 << 27,       /* elements that a kernel is timed with, on a device */
-    LIMIT_LAB_MEASURE_CPU = 1 << 24,   /* on the CPU */
+    LIMIT_LAB_BODY_BYTES = 4 << 20,       /* of a call's body: two of the longest vectors as text */
+    LIMIT_LAB_BLOCK = 1024,               /* threads of a block, as on every device */
+    LIMIT_LAB_TRACED = 4096,              /* elements of a reduction that is watched */
+    LIMIT_LAB_RUNS = 20,                  /* of a race */
+    LIMIT_LAB_RACE = 1 << 24,             /* of a race on a device: float32 counts so far */
+    LIMIT_LAB_RACE_EMULATED = 1 << 20,    /* and emulated */
+    LIMIT_LAB_ROUNDING = 65536,           /* elements of the vectors that are summed many times */
+    LIMIT_LAB_ORDERS = 32,                /* orders of atomics */
+    LIMIT_LAB_MEASURE = 1 << 27,          /* elements that a kernel is timed with, on a device */
+    LIMIT_LAB_MEASURE_CPU = 1 << 24,      /* on the CPU */
     LIMIT_LAB_MEASURE_EMULATED = 1 << 16, /* emulated */
     LIMIT_LAB_DOT = 1 << 28,              /* products of a job computed by a rung, on a device */
     LIMIT_LAB_DOT_EMULATED = 1 << 20,     /* and emulated */

@@ -36,9 +36,11 @@ struct lab_fault {
     int64_t cell; /* index in the array; -1 where there is none */
 };
 
+enum { LAB_FAULTS = 16 }; /* that an answer describes */
+
 struct lab_faults {
-    struct lab_fault *fault;
-    uint32_t count;
+    struct lab_fault *fault; /* [count], the first ones */
+    uint32_t count, total;
 };
 
 /* --- reduce: the tree on live numbers --- */
@@ -82,9 +84,9 @@ struct lab_step {
 
 struct lab_reduce {
     uint32_t blocks;
-    double value; /* of the dtype */
-    struct dot_value exact;
-    uint32_t steps; /* additions in a row that a block takes: the rung's own count */
+    double value;           /* of the dtype */
+    struct dot_value exact; /* rounded to float64 */
+    uint32_t steps;         /* additions in a row that a block takes: the rung's own count */
     uint64_t barriers, atomics, bank_conflicts, idle_warps, active_threads; /* all steps together */
     struct lab_step *step;                                                  /* [step_count] */
     size_t step_count;
@@ -108,8 +110,7 @@ struct lab_race_ask {
 };
 
 struct lab_race {
-    enum dtype dtype; /* float64 where float32 cannot count so far */
-    double value[LIMIT_LAB_RUNS];
+    double value[LIMIT_LAB_RUNS]; /* float32; n of them would be right */
     uint32_t runs;
     double atomic;            /* the same by thread-atomic */
     struct lab_faults faults; /* of a small emulated run */

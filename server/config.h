@@ -50,6 +50,7 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
       "device auto sends jobs of at least so many operand bytes to CUDA, smaller ones to the CPU") \
     SECTION("answers")                                                                             \
     E(accuracy, "exact", "exact|fast", "what a request that does not say gets")                    \
+    E(console, "on", "off|on", "browsers that ask for / get a page instead of JSON")               \
     SECTION("log")                                                                                 \
     E(log_level, "info", "debug|info|warning|error", "least severe line that is written")          \
     E(log_format, "auto", "auto|text|json", "auto: text on a terminal, JSON lines elsewhere")      \

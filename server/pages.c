@@ -7,6 +7,7 @@
 
 #include "server/answer.h"
 #include "server/clock.h"
+#include "server/console.h"
 #include "server/exchange.h"
 #include "server/loop.h"
 
@@ -176,15 +177,18 @@ enum error page_problem(struct exchange *exchange, struct problem *problem)
 
 enum error page_index(struct exchange *exchange, struct problem *problem)
 {
-    (void)problem;
+    if (console_is_wanted(exchange))
+        return console_page(exchange, problem);
+    struct answer answer = {.status = 200};
+    answer_header(&answer, "Vary", "Accept");
     const char *host = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "Host");
     static const char format[] = "curl -d '{\"a\":[1,2,3],\"b\":[4,5,6]}' http://%s/v1/dot";
     json_t *example = json_sprintf(format, host != NULL ? host : "127.0.0.1:8080");
     if (example == NULL) /* a Host that is not UTF-8 */
         example = json_sprintf(format, "127.0.0.1:8080");
-    return answer_send_json(exchange, 200,
-                            json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s]}", "service", "dotd",
-                                      "version", DOTD_VERSION, "try", example, "see", "/v1/dot",
-                                      "/v1/status", "/v1/devices", "/v1/limits", "/livez",
-                                      "/readyz", "/problems/"));
+    return answer_send_json_as(exchange, &answer,
+                               json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s]}", "service",
+                                         "dotd", "version", DOTD_VERSION, "try", example, "see",
+                                         "/v1/dot", "/v1/status", "/v1/devices", "/v1/limits",
+                                         "/livez", "/readyz", "/problems/"));
 }

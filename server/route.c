@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/console.h"
 #include "server/dot.h"
 #include "server/pages.h"
 
@@ -17,6 +18,7 @@ static const struct route routes[] = {
     {"/v1/devices", METHOD_GET, .finish = page_devices},
     {"/v1/limits", METHOD_GET, .finish = page_limits},
     {"/problems/", METHOD_GET, .finish = page_problem},
+    {"/console/", METHOD_GET, .finish = console_asset},
     {"/", METHOD_GET, .finish = page_index},
 };
 

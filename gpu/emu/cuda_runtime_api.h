@@ -36,6 +36,11 @@ enum { cudaHostAllocDefault = 0, cudaHostAllocMapped = 2 };
 enum { cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2 };
 enum { cudaStreamNonBlocking = 1 };
 
+#ifdef DOTD_EMULATION /* beside the real runtime: device.c */
+#define cudaGetDevice          emu_get_device
+#define cudaDeviceGetAttribute emu_get_attribute
+#endif
+
 const char *cudaGetErrorName(cudaError_t status);
 const char *cudaGetErrorString(cudaError_t status);
 cudaError_t cudaGetLastError(void);

@@ -2,9 +2,9 @@
  *
  * Door: ladder_rows() is the only list of rungs: GET /v1/kernels, the kernel option, the lab, tests,
  * measurements and README.md read it. rung_check() says whether a rung computes a sum, rung_takes()
- * what that takes, rung_cuda() and rung_emulated() launch it (where a build has the one or the
- * other; gpu/ladder.h hides which), rung_value() reads what it left. Plain arithmetic but for the
- * launches: any thread. Element types are DTYPE_FLOAT32 and DTYPE_FLOAT64.
+ * what that takes, rung_cuda() and rung_emulated() launch it (gpu/ladder.h chooses), rung_value()
+ * reads what it left. Plain arithmetic but for the launches: any thread. Element types are
+ * DTYPE_FLOAT32 and DTYPE_FLOAT64.
  */
 #ifndef GPU_KERNELS_LADDER_H
 #define GPU_KERNELS_LADDER_H
@@ -46,15 +46,20 @@ struct rung_machine {
 /* An H200's, where no device is asked. */
 extern const struct rung_machine rung_machine_usual;
 
-/* What one sum takes. */
+/* Of the current device, whose kernels are made ready; of the emulation. Return a cudaError_t. */
+int cuda_machine(struct rung_machine *ret); /* only in builds with CUDA */
+int emu_machine(struct rung_machine *ret);
+
+/* What one sum takes. Of exact, barriers and atomics are the most there can be, for they follow the
+ * data. */
 struct rung_takes {
     uint32_t blocks, threads; /* of the (first) launch; threads of a block */
-    uint32_t launches;        /* kernels, one after the other */
-    uint64_t steps;    /* additions that a block makes one after the other once the products are
-                          there; of all launches */
-    uint64_t barriers; /* that a block waits at, of all launches; exact: at most */
-    uint64_t atomics;  /* of all blocks; exact: at most */
-    uint64_t depth;    /* roundings that a product passes, its own not counted; exact: 0 */
+    uint32_t launches;        /* kernels, one after the other; none where there is nothing to sum */
+    uint64_t steps;           /* additions that one thread makes in a row, at most, of all launches;
+                                 those of atomics not counted */
+    uint64_t barriers;        /* that a block waits at, of all launches */
+    uint64_t atomics;         /* of all blocks */
+    uint64_t depth;           /* roundings that a product passes, its own not counted; exact: 0 */
 };
 
 struct rung {
@@ -62,14 +67,16 @@ struct rung {
     const char *idea;       /* a sentence: what it does */
     const char *point;      /* a phrase: what is to be learnt from it */
     const char *source;     /* "gpu/kernels/tree.cu" */
-    const char *arithmetic; /* "products and sums in the element type" */
+    const char *arithmetic; /* a phrase: what is rounded */
     enum rung_order order;
-    uint32_t max_n;   /* most products, and no more than a block has threads; 0: no such limit */
-    bool is_lab_only; /* its answer is wrong on purpose */
-    bool is_float64;  /* sums in float64 whatever the elements, and leaves a float64 */
-    bool takes_warps; /* blocks of whole warps only */
-    bool takes_any_block; /* false: the rung's block size is its own */
-    bool flushes;         /* atomicAdd on float32 in global memory takes subnormals for zero */
+    uint32_t max_n;     /* most products, and not more than a block has threads; 0: no such limit */
+    bool is_lab_only;   /* its answer is wrong on purpose */
+    bool is_float64;    /* leaves a float64, whatever the elements */
+    bool is_exact;      /* leaves a struct dot_value, settled but for sum_abs */
+    bool takes_warps;   /* blocks of whole warps only */
+    bool chooses_block; /* its block size is its own: what the caller wants is not looked at */
+    bool is_atomic; /* sums by atomicAdd in global memory, which in float32 takes subnormal numbers
+                           for zero (PTX ISA, atom) */
     void (*takes)(const struct rung_machine *machine, enum dtype dtype, uint64_t n,
                   uint32_t threads, struct rung_takes *ret); /* behind rung_takes() */
 };
@@ -105,15 +112,16 @@ struct rung_call {
      * at that moment. */
     uint64_t seed;
     bool is_lockstep;
-    struct emu_trace *trace; /* NULL: not recorded */
+    struct emu_trace *trace;       /* of the last launch; NULL: not recorded */
+    struct emu_trace *first_trace; /* of the one before it, if the rung has two */
 };
 
 /* Queues the rung on the call's stream. Returns a cudaError_t. Only in builds with CUDA. */
 int rung_cuda(const struct rung *rung, const struct rung_call *call);
 
-/* Runs it in the emulation (gpu/emu) and returns when it is done, or stopped: what happened is in
- * call->trace. Only in builds with the emulation. */
-void rung_emulated(const struct rung *rung, const struct rung_call *call);
+/* Runs it in the emulation and returns when it is done. False: stopped by a fault, with which the
+ * launch's trace ends. */
+bool rung_emulated(const struct rung *rung, const struct rung_call *call);
 
 /* What a finished rung left in call->result, which lies in the host's memory now: a number of the
  * element type, or a float64 if rung->is_float64. */

@@ -2,6 +2,7 @@
 #include "server/exchange.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "server/answer.h"
@@ -315,6 +316,11 @@ void exchange_suspend(struct exchange *exchange)
     exchange->connection->job_is_cancelled = &exchange->job.cancelled;
     MHD_suspend_connection(exchange->mhd);
     enter_phase(exchange, PHASE_WORK);
+}
+
+struct exchange *exchange_of_job(struct job *job)
+{
+    return (struct exchange *)((char *)job - offsetof(struct exchange, job));
 }
 
 void exchange_resume(struct exchange *exchange)

@@ -22,6 +22,7 @@
 #include "server/connection.h"
 #include "server/dot.h"
 #include "server/framing.h"
+#include "server/lab_call.h"
 #include "server/route.h"
 
 enum exchange_state {
@@ -53,6 +54,7 @@ struct exchange {
     uint64_t body_bytes;         /* so far */
     struct job job;              /* in WORK a device's, or the lab's */
     struct dot_exchange dot;     /* of /v1/dot */
+    struct lab_call *lab_call;   /* of /v1/lab/, owned; NULL before its body */
     uint64_t charged_bytes;      /* of out, in http->answer_bytes */
     struct text out;             /* the answer's body, until the client has it */
 };
@@ -64,6 +66,9 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
                                     size_t *data_size, void **exchange);
 void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **exchange,
                            enum MHD_RequestTerminationCode code);
+
+/* Whose job it is. Any thread that has the job. */
+struct exchange *exchange_of_job(struct job *job);
 
 /* The job is done: the connection wakes and the handler answers on the next run. */
 void exchange_resume(struct exchange *exchange);

@@ -13,6 +13,7 @@ struct loop;
 struct http {
     const struct config *config;      /* fixed; borrowed */
     struct gpu *gpu;                  /* fixed; borrowed */
+    struct lab *lab;                  /* fixed; borrowed */
     const struct listen_set *sockets; /* fixed; borrowed */
     struct loop **loop;               /* [loop_count]; fixed after http_open() */
     unsigned loop_count;              /* fixed */

@@ -94,11 +94,6 @@ static struct loop *loop_of_port(struct job_port *port)
     return (struct loop *)((char *)port - offsetof(struct loop, port));
 }
 
-static struct exchange *exchange_of_job(struct job *job)
-{
-    return (struct exchange *)((char *)job - offsetof(struct exchange, job));
-}
-
 static void complete_jobs(struct job_port *port, struct job *first)
 {
     struct loop *loop = loop_of_port(port);

@@ -60,8 +60,7 @@ static void complete(struct job *first)
     }
 }
 
-/* Why a job that waited is not computed any more; ERR_OK: it is. */
-static enum error job_dropped(const struct job *job, int64_t now)
+enum error job_dropped(const struct job *job, int64_t now)
 {
     if (__atomic_load_n(&job->cancelled, __ATOMIC_RELAXED))
         return ERR_CLOSED;

@@ -15,7 +15,7 @@
 
 const char *lab_fault_name(enum lab_fault_kind kind)
 {
-    static const char *const names[] = {"race", "barrier", "unwritten"};
+    static const char *const names[] = {"race", "barrier", "unwritten", "outside"};
     static_assert(sizeof names / sizeof *names == LAB_FAULT_COUNT, "a word each");
     assert((unsigned)kind < LAB_FAULT_COUNT);
     return names[kind];

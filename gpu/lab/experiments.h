@@ -23,9 +23,11 @@ enum lab_fault_kind {
     LAB_FAULT_RACE,      /* two threads, one a write, nothing between them */
     LAB_FAULT_BARRIER,   /* not reached by all */
     LAB_FAULT_UNWRITTEN, /* read before anybody wrote it */
+    LAB_FAULT_OUTSIDE,   /* beyond every array: a kernel's own bug */
     LAB_FAULT_COUNT
 };
-const char *lab_fault_name(enum lab_fault_kind kind); /* "race", "barrier", "unwritten" */
+const char *
+lab_fault_name(enum lab_fault_kind kind); /* "race", "barrier", "unwritten", "outside" */
 
 struct lab_fault {
     enum lab_fault_kind kind;

@@ -7,7 +7,8 @@
  *     │      ├────────────────────────▲          connection suspended, and is back in DONE;
  *     └──────┴─▶ REFUSED ─────────────┘          a refused body is drained first
  *
- * Everything is touched by the loop's own thread only; a worker has exchange->job in WORK.
+ * Everything is touched by the loop's own thread only; a worker has exchange->job in WORK,
+ * and the lab's exchange->problem and exchange->lab_call as well.
  */
 #ifndef SERVER_EXCHANGE_H
 #define SERVER_EXCHANGE_H
@@ -45,7 +46,7 @@ struct exchange {
     char *target;                /* owned: the path as it came, NUL, the query string */
     const char *query;           /* in target; NULL when there is no '?' */
     char id[LIMIT_ID_BYTES + 1]; /* of the log and X-Request-Id */
-    struct problem problem;      /* why, in REFUSED */
+    struct problem problem;      /* why, in REFUSED; the lab's in WORK */
     char allow[64];              /* the header's value, when that is ERR_METHOD */
     bool must_close;             /* the connection ends after this answer */
     int status;                  /* of the answer; 0 before */

@@ -41,7 +41,6 @@ struct lab_call {
         struct lab_measure_ask measure;
     } ask; /* borrows from request */
     struct text answer;
-    struct problem problem; /* why there is no answer */
 };
 
 /* ---- experiments --------------------------------------------------------------------------- */
@@ -301,7 +300,6 @@ static enum error call_create(struct exchange *exchange, struct problem *problem
     call->gpu = http->gpu;
     buffer_init(&call->body, gpu_buffers(http->gpu));
     text_init(&call->answer);
-    problem_clear(&call->problem);
     exchange->lab_call = call;
     return ERR_OK;
 }
@@ -340,8 +338,9 @@ enum error lab_call_body(struct exchange *exchange, const char *data, size_t siz
 
 static enum error lab_run(struct job *job)
 {
-    struct lab_call *call = exchange_of_job(job)->lab_call;
-    enum error error = call->experiment->answer(call, &call->problem);
+    struct exchange *exchange = exchange_of_job(job);
+    struct lab_call *call = exchange->lab_call;
+    enum error error = call->experiment->answer(call, &exchange->problem);
     text_string(&call->answer, "\n");
     return error == ERR_OK && call->answer.failed ? ERR_NOMEM : error;
 }
@@ -380,7 +379,6 @@ enum error lab_call_finish(struct exchange *exchange, struct problem *problem)
 static enum error refuse(const struct exchange *exchange, struct problem *problem)
 {
     uint64_t timeout_ms = loop_http(exchange->loop)->config->job_timeout_ms;
-    const struct problem *told = &exchange->lab_call->problem;
     switch (exchange->job.error) {
     case ERR_DEADLINE:
         (void)problem_set(problem, ERR_DEADLINE, "the experiment was not done in time");
@@ -388,10 +386,9 @@ static enum error refuse(const struct exchange *exchange, struct problem *proble
     case ERR_CLOSED:
         return problem_set(problem, ERR_CLOSED, "the experiment was dropped");
     default:
-        if (told->error != exchange->job.error)
-            return problem_set(problem, exchange->job.error, "the experiment failed");
-        *problem = *told;
-        return problem->error;
+        if (problem->error == exchange->job.error) /* the lab has said why */
+            return problem->error;
+        return problem_set(problem, exchange->job.error, "the experiment failed");
     }
 }
 

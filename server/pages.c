@@ -138,16 +138,41 @@ static void add_limit(void *context, const char *name, uint64_t value)
     (void)json_object_set_new(context, name, json_integer((json_int_t)value));
 }
 
+/* Of limits.h, what a client can run into. */
+static const struct {
+    const char *name;
+    enum limits value;
+} fixed[] = {
+    {"rank", LIMIT_RANK},
+    {"id_bytes", LIMIT_ID_BYTES},
+    {"pairs", LIMIT_PAIRS},
+    {"number_bytes", LIMIT_NUMBER_BYTES},
+    {"json_without_arrays_bytes", LIMIT_SKELETON_BYTES},
+    {"lab_body_bytes", LIMIT_LAB_BODY_BYTES},
+    {"lab_block", LIMIT_LAB_BLOCK},
+    {"lab_traced", LIMIT_LAB_TRACED},
+    {"lab_runs", LIMIT_LAB_RUNS},
+    {"lab_race", LIMIT_LAB_RACE},
+    {"lab_race_emulated", LIMIT_LAB_RACE_EMULATED},
+    {"lab_rounding", LIMIT_LAB_ROUNDING},
+    {"lab_orders", LIMIT_LAB_ORDERS},
+    {"lab_measure", LIMIT_LAB_MEASURE},
+    {"lab_measure_cpu", LIMIT_LAB_MEASURE_CPU},
+    {"lab_measure_emulated", LIMIT_LAB_MEASURE_EMULATED},
+    {"kernel_terms", LIMIT_LAB_DOT},
+    {"kernel_terms_emulated", LIMIT_LAB_DOT_EMULATED},
+    {"kernel_rows", LIMIT_LAB_ROWS},
+};
+
 enum error page_limits(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
-    json_t *settings = json_object();
+    json_t *settings = json_object(), *limits = json_object();
     config_each_number(http_of(exchange)->config, add_limit, settings);
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        add_limit(limits, fixed[i].name, fixed[i].value);
     return answer_send_json(exchange, 200,
-                            json_pack("{s:o, s:{s:i, s:i, s:i, s:i, s:i}}", "settings", settings,
-                                      "fixed", "rank", LIMIT_RANK, "id_bytes", LIMIT_ID_BYTES,
-                                      "pairs", LIMIT_PAIRS, "number_bytes", LIMIT_NUMBER_BYTES,
-                                      "json_without_arrays_bytes", LIMIT_SKELETON_BYTES));
+                            json_pack("{s:o, s:o}", "settings", settings, "fixed", limits));
 }
 
 static enum error list_problems(struct exchange *exchange)

@@ -21,7 +21,7 @@ typedef enum cudaError {
 } cudaError_t;
 
 typedef struct emu_stream *cudaStream_t;
-typedef struct emu_event *cudaEvent_t;
+typedef struct emu_moment *cudaEvent_t;
 
 struct cudaDeviceProp {
     char name[256];

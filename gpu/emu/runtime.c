@@ -18,7 +18,7 @@ struct emu_stream {
     int device;
 };
 
-struct emu_event {
+struct emu_moment {
     struct timespec time;
 };
 

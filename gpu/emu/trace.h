@@ -1,7 +1,8 @@
 /* trace.h - what the emulation saw of one grid: accesses, intervals, faults.
  *
- * Door: trace_create() with its limits, then emu_launch() with it; the fields are for reading after
- * the launch, until the next one clears them. Only accesses to watched<T> (watched.h) are seen, and
+ * Door: trace_create() with its limits, then emu_launch() with it, which adds to what is there: the
+ * launches of one computation share a trace, and a barrier stands between them. The fields are for
+ * reading. Once a fault stopped a kernel, later launches with the trace do nothing. Only accesses to watched<T> (watched.h) are seen, and
  * of them only those to arrays that the kernel names by watch_shared() or watch_global().
  *
  * Interval   what a block does between two barriers; counted from 0 in each block.
@@ -50,15 +51,16 @@ struct emu_event {
 };
 
 struct emu_interval {
-    uint32_t block, number;
+    uint32_t launch, block, number;
     size_t first_event, event_count;
-    size_t first_cell;              /* the shared arrays when it ended, one after another */
+    size_t first_cell, cell_count;  /* the launch's shared arrays when it ended, in their order */
     uint32_t active[EMU_WARPS_MAX]; /* bit l of word w: lane l of warp w touched shared memory */
     uint32_t active_threads, active_warps;
     /* A warp's access to shared memory goes through 32 banks of 4 bytes: as many rounds as one
-     * bank is asked for different words; elements of 8 bytes go in two half-warps. This counts the
-     * rounds beyond the first. (CUDA C++ Programming Guide, compute capability 5.x: shared memory,
-     * which later ones refer to; atomics are counted as accesses of their kind.) */
+     * bank is asked for different words; wider elements go in parts of the warp that ask for 128
+     * bytes together, hence 8-byte ones in two half-warps. This counts the rounds of a part beyond
+     * the first, every array starting at bank 0. (CUDA C++ Programming Guide: shared memory of
+     * compute capability 5.x and later; 8 bytes as it says of 2.x.) */
     uint64_t bank_conflicts;
     bool ends_at_barrier; /* else with the block, or where the kernel was stopped */
 };
@@ -90,9 +92,9 @@ struct emu_trace {
     uint32_t fault_limit;
 
     struct emu_array array[EMU_ARRAYS_MAX];
-    uint32_t array_count, shared_cells; /* of all shared arrays: what a snapshot holds */
-    struct emu_event *event;            /* in the order of execution, an interval's together */
-    struct emu_interval *interval;      /* block after block in the order in which they ran */
+    uint32_t array_count, launches;
+    struct emu_event *event;       /* in the order of execution, an interval's together */
+    struct emu_interval *interval; /* block after block in the order in which they ran */
     struct emu_cell *cell;
     size_t event_count, interval_count, cell_count;
     struct emu_fault *fault;
@@ -108,7 +110,10 @@ struct emu_trace {
 
 /* False: no memory. */
 bool trace_create(struct emu_trace **ret, size_t limit, uint32_t fault_limit);
-void trace_destroy(struct emu_trace *trace);
+void trace_destroy(struct emu_trace *trace); /* takes NULL */
+
+/* As it was created; its memory is used again. */
+void trace_clear(struct emu_trace *trace);
 
 #ifdef __cplusplus
 }

@@ -13,19 +13,28 @@
 #include "server/loop.h"
 
 /* Every file that is served: X(symbol, path in clients/web, type). The first one is the page. */
-#define CONSOLE_MAP(X)                                         \
-    X(index, "index.html", "text/html; charset=utf-8")         \
-    X(style, "style.css", "text/css; charset=utf-8")           \
-    X(icon, "icon.svg", "image/svg+xml")                       \
-    X(main, "main.js", "text/javascript; charset=utf-8")       \
-    X(api, "api.js", "text/javascript; charset=utf-8")         \
-    X(compute, "compute.js", "text/javascript; charset=utf-8") \
-    X(dom, "dom.js", "text/javascript; charset=utf-8")         \
-    X(numbers, "numbers.js", "text/javascript; charset=utf-8") \
-    X(operand, "operand.js", "text/javascript; charset=utf-8") \
-    X(text, "text.js", "text/javascript; charset=utf-8")       \
-    X(en, "texts/en.json", "application/json")                 \
-    X(ru, "texts/ru.json", "application/json")                 \
+#define CONSOLE_MAP(X)                                           \
+    X(index, "index.html", "text/html; charset=utf-8")           \
+    X(style, "style.css", "text/css; charset=utf-8")             \
+    X(icon, "icon.svg", "image/svg+xml")                         \
+    X(main, "main.js", "text/javascript; charset=utf-8")         \
+    X(api, "api.js", "text/javascript; charset=utf-8")           \
+    X(cells, "cells.js", "text/javascript; charset=utf-8")       \
+    X(compute, "compute.js", "text/javascript; charset=utf-8")   \
+    X(dom, "dom.js", "text/javascript; charset=utf-8")           \
+    X(kernels, "kernels.js", "text/javascript; charset=utf-8")   \
+    X(lesson, "lesson.js", "text/javascript; charset=utf-8")     \
+    X(lessons, "lessons.js", "text/javascript; charset=utf-8")   \
+    X(numbers, "numbers.js", "text/javascript; charset=utf-8")   \
+    X(operand, "operand.js", "text/javascript; charset=utf-8")   \
+    X(plot, "plot.js", "text/javascript; charset=utf-8")         \
+    X(reduce, "reduce.js", "text/javascript; charset=utf-8")     \
+    X(rounding, "rounding.js", "text/javascript; charset=utf-8") \
+    X(status, "status.js", "text/javascript; charset=utf-8")     \
+    X(text, "text.js", "text/javascript; charset=utf-8")         \
+    X(trainer, "trainer.js", "text/javascript; charset=utf-8")   \
+    X(en, "texts/en.json", "application/json")                   \
+    X(ru, "texts/ru.json", "application/json")                   \
     X(uk, "texts/uk.json", "application/json")
 
 /* The assembler takes each file in as it is: an array in C source would cost the compiler seconds.

@@ -27,7 +27,7 @@ enum {
  * all of it is `out`. */
 struct warp {
     uint32_t ready, at_barrier, at_warp, ended;
-    uint32_t all;
+    uint32_t all, begun;
     uint32_t writing; /* in lockstep: what the lane is about to do is no mere read */
     int kind;         /* of the operation that those at_warp wait for */
     uint64_t in[EMU_WARP], out[EMU_WARP];
@@ -89,6 +89,7 @@ static uint32_t current_bit(void)
     return 1u << emu.current % EMU_WARP;
 }
 
+/* Comes back never if the kernel was stopped meanwhile. */
 static void yield(void)
 {
     struct fiber *self = &emu.fiber[emu.current];
@@ -111,15 +112,15 @@ static _Noreturn void stop(void)
     fiber_end(&emu.fiber[emu.current], &emu.scheduler);
 }
 
-/* Between blocks a fiber waits in yield(); when a kernel is stopped it ends, there or here. */
+/* Between blocks a fiber waits here. */
 static void fiber_main(void)
 {
-    while (!emu.is_stopping) {
+    for (;;) {
+        current_warp()->begun |= current_bit();
         emu.body(emu.context);
         emu.running--;
         wait_in(&current_warp()->ended);
     }
-    fiber_end(&emu.fiber[emu.current], &emu.scheduler);
 }
 
 static void fibers_create(uint32_t count)
@@ -130,11 +131,14 @@ static void fibers_create(uint32_t count)
         fiber_create(&emu.fiber[emu.fiber_count], emu.stacks, emu.fiber_count, fiber_main);
 }
 
-/* After stop(): every fiber of the block gets the turn in which it ends, and a new beginning. */
+/* When the kernel was stopped: a fiber with half-done work gets the turn in which it ends, unless it
+ * is the one that stopped, and a new beginning. */
 static void fibers_renew(void)
 {
     for (emu.current = 0; emu.current < emu.threads; emu.current++) {
         struct fiber *fiber = &emu.fiber[emu.current];
+        if (!(current_warp()->begun & ~current_warp()->ended & current_bit()))
+            continue;
         if (!fiber->is_over)
             fiber_switch(&emu.scheduler, fiber);
         fiber_create(fiber, emu.stacks, emu.current, fiber_main);

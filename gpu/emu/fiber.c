@@ -46,6 +46,7 @@ static void sanitizer_create(struct fiber *fiber)
 {
 #if defined(__SANITIZE_ADDRESS__)
     ASAN_UNPOISON_MEMORY_REGION(fiber->stack, fiber->stack_bytes);
+    fiber->sanitizer = NULL;
 #elif defined(__SANITIZE_THREAD__)
     if (fiber->is_over)
         __tsan_destroy_fiber(fiber->sanitizer);

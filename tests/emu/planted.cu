@@ -128,6 +128,8 @@ template <bool HAS_BARRIER> __global__ void lanes(struct arguments a)
     __shared__ watched<float> cell[CELLS];
     watch_shared(cell, blockDim.x, "cell");
     watch_global(a.result, blockDim.x, "result");
+    cell[threadIdx.x] = 0;
+    __syncthreads();
     cell[threadIdx.x] = a.data[threadIdx.x];
     if (HAS_BARRIER)
         __syncwarp();

@@ -24,6 +24,11 @@ static struct gpu *gpu_of(const struct exchange *exchange)
     return loop_http(exchange->loop)->gpu;
 }
 
+static struct lab *lab_of(const struct exchange *exchange)
+{
+    return loop_http(exchange->loop)->lab;
+}
+
 /* ---- before the body ----------------------------------------------------------------------- */
 
 static enum error settle_accept(struct exchange *exchange, struct problem *problem)
@@ -84,7 +89,7 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
 
 /* ---- after the body ------------------------------------------------------------------------ */
 
-/* A kernel is named instead of an accuracy: "exact", or one of those that are fast. */
+/* A kernel is named instead of an accuracy: "exact", or one of those that are not. */
 static bool names_exact(const struct options *options)
 {
     return strcmp(options->kernel, "exact") == 0;
@@ -117,16 +122,35 @@ static bool is_exact(const struct options *options)
     return options->accuracy == ACCURACY_EXACT || dtype_is_integer(options->dtype);
 }
 
-static enum error check_kernel(struct exchange *exchange, int device, struct problem *problem)
+/* The kernel is none of the device's own: a rung of the ladder, which the lab places itself. */
+static enum error settle_rung(struct exchange *exchange, const struct device_info *info,
+                              struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    const struct options *options = &dot->request.options;
+    dot->rung = ladder_find(options->kernel);
+    if (dot->rung == NULL) {
+        (void)problem_set(
+            problem, ERR_KERNEL,
+            "there is no kernel \"%s\" on %s; it computes with %s, and the ladder has "
+            "%s",
+            options->kernel, info->id, info->kernel, ladder_list());
+        return pointer_set(problem, "/kernel");
+    }
+    if (lab_place(lab_of(exchange), options->placement, options->device_index, &dot->rung_device,
+                  problem) != ERR_OK)
+        return pointer_set(problem, "/device");
+    return ERR_OK;
+}
+
+static enum error settle_kernel(struct exchange *exchange, int device, struct problem *problem)
 {
     const struct options *options = &exchange->dot.request.options;
     if (!(options->given & OPTION_KERNEL) || names_exact(options))
         return ERR_OK;
     struct device_info info = gpu_device_info(gpu_of(exchange), device);
     if (strcmp(options->kernel, info.kernel) != 0)
-        return problem_set(problem, ERR_KERNEL,
-                           "there is no kernel \"%s\" on %s; it computes with %s or exact",
-                           options->kernel, info.id, info.kernel);
+        return settle_rung(exchange, &info, problem);
     if (is_exact(options))
         return problem_set(problem, ERR_KERNEL,
                            "kernel %s is for fast sums of floating-point numbers", info.kernel);
@@ -189,12 +213,32 @@ static enum error make_job(struct exchange *exchange, struct problem *problem)
     return ERR_OK;
 }
 
+/* On the lab's thread. */
+static enum error run_rung(struct job *job)
+{
+    struct exchange *exchange = exchange_of_job(job);
+    const struct dot_exchange *dot = &exchange->dot;
+    return lab_dot(lab_of(exchange), dot->rung, dot->rung_device, job, &exchange->problem);
+}
+
+static enum error check_rung(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    exchange->job.run = run_rung;
+    if (lab_dot_check(dot->rung, dot->rung_device, &exchange->job, problem) != ERR_OK)
+        return pointer_set(problem, "/kernel");
+    return ERR_OK;
+}
+
 static enum error submit(struct exchange *exchange, int device, struct problem *problem)
 {
-    enum error error = gpu_submit(gpu_of(exchange), device, &exchange->job);
+    bool is_rung = exchange->dot.rung != NULL;
+    enum error error = is_rung ? lab_submit(lab_of(exchange), &exchange->job)
+                               : gpu_submit(gpu_of(exchange), device, &exchange->job);
     if (error == ERR_BUSY)
         return problem_set(problem, ERR_BUSY,
-                           "the device's queue is full (queue_jobs, queue_bytes)");
+                           is_rung ? "the lab's queue is full (lab_jobs)"
+                                   : "the device's queue is full (queue_jobs, queue_bytes)");
     if (error != ERR_OK)
         return problem_set(problem, error, "the device takes no more work");
     exchange_suspend(exchange);
@@ -214,12 +258,14 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
     if (error == ERR_OK)
         error = place(exchange, &device, problem);
     if (error == ERR_OK)
-        error = check_kernel(exchange, device, problem);
+        error = settle_kernel(exchange, device, problem);
     if (error == ERR_OK)
         error = make_job(exchange, problem);
+    if (error == ERR_OK && dot->rung != NULL)
+        error = check_rung(exchange, problem);
     if (error != ERR_OK)
         return error;
-    if (!gpu_is_inline(gpu_of(exchange), device, exchange->job.term_count))
+    if (dot->rung != NULL || !gpu_is_inline(gpu_of(exchange), device, exchange->job.term_count))
         return submit(exchange, device, problem);
     gpu_compute(gpu_of(exchange), &exchange->job);
     return dot_resume(exchange, problem);
@@ -343,7 +389,31 @@ static enum error refuse_job(const struct exchange *exchange, struct problem *pr
     case ERR_CLOSED:
         return problem_set(problem, ERR_CLOSED, "the job was dropped");
     default:
+        if (problem->error == job->error) /* the lab has said why */
+            return job->error;
         return problem_set(problem, job->error, "the device could not compute the result");
+    }
+}
+
+/* Who computed the job; result borrows from *where. */
+union where {
+    struct device_info device;
+    struct lab_device lab;
+};
+
+static void tell_where(const struct exchange *exchange, union where *where, struct result *result)
+{
+    const struct dot_exchange *dot = &exchange->dot;
+    if (dot->rung != NULL) {
+        where->lab = lab_device(lab_of(exchange), dot->rung_device);
+        result->device = where->lab.id;
+        result->device_name = where->lab.name;
+        result->kernel = dot->rung->name;
+    } else {
+        where->device = gpu_device_info(gpu_of(exchange), exchange->job.device);
+        result->device = where->device.id;
+        result->device_name = where->device.name;
+        result->kernel = is_exact(&dot->request.options) ? "exact" : where->device.kernel;
     }
 }
 
@@ -354,16 +424,14 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
         exchange->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
     if (exchange->job.error != ERR_OK)
         return refuse_job(exchange, problem);
-    struct device_info info = gpu_device_info(gpu_of(exchange), exchange->job.device);
+    union where where;
     struct result result = {
         .request = &dot->request,
         .value = exchange->job.value,
         .accuracy = dot->request.options.accuracy,
-        .kernel = is_exact(&dot->request.options) ? "exact" : info.kernel,
-        .device = info.id,
-        .device_name = info.name,
         .batch_size = exchange->job.batch_size,
     };
+    tell_where(exchange, &where, &result);
     buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
     result_round(&result);
     result.timing = timing_of(exchange);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpu/gpu.h"
+#include "gpu/kernels/ladder.h"
 #include "proto/encoding.h"
 #include "proto/request.h"
 
@@ -14,6 +15,8 @@ struct exchange;
 struct dot_exchange {
     struct request request;  /* zeroed until begin */
     struct decoder *decoder; /* owned; NULL before and after the body */
+    const struct rung *rung; /* of the ladder, that computes on the lab's thread; NULL: none */
+    int rung_device;         /* where, as gpu/lab.h counts */
     bool wants_raw;          /* Accept asked for octet-stream */
     int64_t decode_ns;       /* spent in the decoder so far */
     int64_t decoded_ns;      /* when the request was complete */

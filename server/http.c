@@ -18,7 +18,7 @@ static bool create_loops(struct http *http)
     return http->loop != NULL;
 }
 
-bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
+bool http_open(struct http **ret, const struct config *config, struct gpu *gpu, struct lab *lab,
                const struct listen_set *sockets, char *message, size_t message_size)
 {
     struct http *http = calloc(1, sizeof *http);
@@ -26,6 +26,7 @@ bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
         goto failed;
     http->config = config;
     http->gpu = gpu;
+    http->lab = lab;
     http->sockets = sockets;
     http->loop_count = (unsigned)config->http_threads;
     http->started_ns = clock_ns();

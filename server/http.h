@@ -9,13 +9,14 @@
 #include <stdbool.h>
 
 #include "gpu/gpu.h"
+#include "gpu/lab.h"
 #include "server/config.h"
 #include "server/listen.h"
 
 struct http;
 
-/* Borrows all three: they outlive the http. Returns false with one line in message. */
-bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
+/* Borrows all four: they outlive the http. Returns false with one line in message. */
+bool http_open(struct http **ret, const struct config *config, struct gpu *gpu, struct lab *lab,
                const struct listen_set *sockets, char *message, size_t message_size);
 
 /* From now /readyz says yes: the self-test has passed. */
@@ -30,7 +31,8 @@ bool http_is_alive(struct http *http);
  * went well. */
 unsigned http_drain(struct http *http, uint64_t timeout_ms);
 
-/* Stops listening and ends the threads. No job may be with a device any more: gpu_drain() first.
+/* Stops listening and ends the threads. No job may be with a device or the lab any more:
+ * lab_drain() and gpu_drain() first.
  * Takes NULL. */
 void http_close(struct http *http);
 

@@ -251,7 +251,7 @@ void lab_text_reduce(struct text *text, const struct lab_device *device,
 /* What an addition lost took with it is 1. */
 static void counted_as(struct text *text, double value, const struct lab_race_ask *ask)
 {
-    number_as(text, "value", value, DTYPE_FLOAT32);
+    number_as(text, "value", value, DTYPE_FLOAT64);
     double_as(text, "lost", (double)ask->n - value);
 }
 
@@ -285,8 +285,8 @@ static void read_next(struct text *text, const struct lab_read *read)
     open_next(text, '{');
     uint_as(text, "thread", read->thread);
     uint_as(text, "cell", read->cell);
-    number_as(text, "value", read->value, DTYPE_FLOAT32);
-    number_as(text, "expected", read->expected, DTYPE_FLOAT32);
+    number_as(text, "value", read->value, DTYPE_FLOAT64);
+    number_as(text, "expected", read->expected, DTYPE_FLOAT64);
     bool_as(text, "raced", read->has_raced);
     end(text, '}');
 }
@@ -298,8 +298,8 @@ void lab_text_shift(struct text *text, const struct lab_device *device,
     device_as(text, device);
     uint_as(text, "n", shift->n);
     uint_as(text, "barriers", ask->barriers);
-    numbers_as(text, "expected", shift->expected, shift->n, DTYPE_FLOAT32);
-    numbers_as(text, "result", shift->result, shift->n, DTYPE_FLOAT32);
+    numbers_as(text, "expected", shift->expected, shift->n, DTYPE_FLOAT64);
+    numbers_as(text, "result", shift->result, shift->n, DTYPE_FLOAT64);
     uints_as(text, "wrong", shift->wrong, shift->wrong_count);
     open_as(text, "reads", '[');
     for (uint32_t i = 0; i < shift->read_count; i++)
@@ -323,7 +323,7 @@ void lab_text_barrier(struct text *text, const struct lab_device *device,
     if (barrier->is_stopped)
         string_as(text, "report", faults->count > 0 ? faults->fault[0].text : "");
     else
-        number_as(text, "value", barrier->value, DTYPE_FLOAT32);
+        number_as(text, "value", barrier->value, DTYPE_FLOAT64);
     uints_as(text, "waiting", barrier->waiting, barrier->waiting_count);
     uints_as(text, "ended", barrier->ended, barrier->ended_count);
     faults_as(text, faults);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "gpu/gpu.h"
+#include "gpu/lab.h"
 #include "server/config.h"
 #include "server/connection.h"
 #include "server/http.h"
@@ -35,6 +36,7 @@ struct daemon {
     struct config config; /* fixed once settled */
     struct listen_set sockets;
     struct gpu *gpu;
+    struct lab *lab;
     struct http *http;
     char message[MESSAGE_BYTES]; /* why it did not start */
 };
@@ -152,12 +154,24 @@ static bool devices_open(struct daemon *d)
     return true;
 }
 
+/* Also without the lab's own calls: a kernel that /v1/dot is told to use runs there. */
+static bool lab_start(struct daemon *d)
+{
+    const struct lab_config config = {.queue_jobs = (uint32_t)d->config.lab_jobs};
+    struct problem problem;
+    if (lab_open(&d->lab, d->gpu, &config, &problem) == ERR_OK)
+        return true;
+    (void)snprintf(d->message, sizeof d->message, "cannot open the lab: %s", problem.detail);
+    return false;
+}
+
 static bool self_test(struct daemon *d)
 {
     struct problem problem;
     if (gpu_self_test(d->gpu, &problem) == ERR_OK)
         return true;
     (void)http_drain(d->http, 0); /* clients may have come during the test */
+    lab_drain(d->lab);
     gpu_drain(d->gpu);
     (void)snprintf(d->message, sizeof d->message, "self-test failed: %s", problem.detail);
     return false;
@@ -183,8 +197,9 @@ static bool start(struct daemon *d)
               LOG_S("libmicrohttpd", MHD_get_version()),
               LOG_N("http_threads", d->config.http_threads),
               LOG_N("memory_budget_bytes", d->config.memory_budget_bytes));
-    if (!devices_open(d) ||
-        !http_open(&d->http, &d->config, d->gpu, &d->sockets, d->message, sizeof d->message) ||
+    if (!devices_open(d) || !lab_start(d) ||
+        !http_open(&d->http, &d->config, d->gpu, d->lab, &d->sockets, d->message,
+                   sizeof d->message) ||
         !self_test(d))
         return false;
     http_set_ready(d->http);
@@ -238,13 +253,14 @@ static void second_signal_watch(void)
 
 /* 1. A second signal ends the process from here on.
  * 2. HTTP takes no more work; all that was accepted is answered, or cut off when time is over.
- * 3. Devices complete what is left: no thread waits for a job any more. */
+ * 3. The lab, then the devices complete what is left: no thread waits for a job any more. */
 static void drain(struct daemon *d, int signal)
 {
     systemd_notify("STOPPING=1");
     log_event(LOG_LEVEL_INFO, "draining", LOG_S("signal", signal_name(signal)));
     second_signal_watch();
     unsigned cut_off = http_drain(d->http, d->config.drain_timeout_ms);
+    lab_drain(d->lab);
     gpu_drain(d->gpu);
     log_event(cut_off == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "drained",
               LOG_N("cut_off", cut_off));
@@ -255,6 +271,7 @@ static void drain(struct daemon *d, int signal)
 static void daemon_close(struct daemon *d)
 {
     http_close(d->http);
+    lab_close(d->lab);
     gpu_close(d->gpu);
     listen_close(&d->sockets);
 }

@@ -252,9 +252,10 @@ static enum error fields_read(struct lab_request *request, const json_t *root, u
         if (field->kind == WHOLE)
             error = whole_read(field_of(request, field), field, value, problem);
         else if (numbers)
-            error = numbers_read(field_of(request, field),
-                                 field->bit == FIELD_VALUES ? DTYPE_FLOAT64 : request->options.dtype,
-                                 field, value, max_values, problem);
+            error =
+                numbers_read(field_of(request, field),
+                             field->bit == FIELD_VALUES ? DTYPE_FLOAT64 : request->options.dtype,
+                             field, value, max_values, problem);
         else
             error = word_read(request, field, value, problem);
         if (error != ERR_OK)

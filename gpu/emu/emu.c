@@ -174,6 +174,13 @@ static void stand_still(void)
     emu.is_stopping = true;
 }
 
+/* In lockstep the last to come starts again with those that it let go, not an access ahead of them. */
+static void go_on_together(void)
+{
+    if (emu.is_lockstep)
+        yield();
+}
+
 void emu_block_barrier(void)
 {
     if (++emu.arrived < emu.threads) {
@@ -187,6 +194,7 @@ void emu_block_barrier(void)
     }
     if (emu.trace != NULL)
         watch_barrier();
+    go_on_together();
 }
 
 /* `out` is written only when all lanes have come, hence have read what it held before. A lane that
@@ -207,6 +215,7 @@ const uint64_t *emu_exchange(unsigned mask, int kind, uint64_t mine)
     warp->at_warp = 0;
     if (emu.trace != NULL)
         watch_warp_barrier(emu.current / EMU_WARP);
+    go_on_together();
     return warp->out;
 }
 
@@ -352,7 +361,6 @@ static void grid_begin(const struct emu_grid *grid)
     assert(grid->blocks > 0 && grid->threads > 0 && grid->threads <= EMU_THREADS_MAX);
     assert(grid->shared_bytes <= settings.shared_bytes);
     fibers_create(grid->threads);
-    fiber_of_thread(&emu.scheduler);
     emu.random = grid->seed;
     emu.threads = grid->threads;
     emu.warps = (grid->threads + EMU_WARP - 1) / EMU_WARP;

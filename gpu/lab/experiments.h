@@ -123,7 +123,7 @@ enum error lab_race(struct lab *lab, const struct lab_race_ask *ask, struct lab_
                     struct problem *problem);
 void lab_race_fini(struct lab_race *race);
 
-/* --- shift: every thread takes its right neighbour's value --- */
+/* --- shift: every cell takes its right neighbour's value, the last one its own --- */
 
 struct lab_shift_ask {
     int device;
@@ -144,8 +144,8 @@ struct lab_shift {
     double *expected, *result; /* [n] */
     uint32_t *wrong;           /* [wrong_count], ascending */
     uint32_t wrong_count;
-    struct lab_read *read; /* [read_count], emulated, in order of threads: cell i+1, and what is
-                              handed out in the end */
+    struct lab_read *read; /* [read_count], emulated: two a thread, in order of threads: its
+                              neighbour's cell, and the one that it hands out in the end */
     uint32_t read_count;
     struct lab_faults faults;
 };

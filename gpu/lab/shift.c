@@ -38,13 +38,12 @@ static void writers_find(struct writers *writers, const struct emu_trace *trace,
     }
 }
 
-/* The thread's neighbour's cell comes first, what it hands out second; the last thread has no
- * neighbour. */
+/* A thread's neighbour's cell comes first, what it hands out second. */
 static void read_note(struct lab_shift *shift, const double *values, uint8_t *seen,
                       const struct writers *writers, const struct emu_event *event)
 {
     const uint32_t thread = event->thread, cell = event->index;
-    const bool is_neighbour = seen[thread] == 0 && thread + 1 < shift->n;
+    const bool is_neighbour = seen[thread] == 0;
     const uint32_t at = 2 * thread + seen[thread]++;
     assert(at < shift->read_count);
     shift->read[at] = (struct lab_read){
@@ -61,7 +60,7 @@ static enum error reads_copy(struct lab_shift *shift, const double *values,
 {
     uint8_t seen[LIMIT_LAB_BLOCK] = {0};
     struct writers writers;
-    shift->read_count = 2 * shift->n - 1;
+    shift->read_count = 2 * shift->n;
     shift->read = calloc(shift->read_count, sizeof *shift->read);
     if (shift->read == NULL)
         return watch_nomem(problem);

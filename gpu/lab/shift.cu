@@ -1,4 +1,5 @@
-/* shift.cu - the exercise of the lesson on barriers: every cell takes its right neighbour's value.
+/* shift.cu - the exercise of the lesson on barriers: every cell takes its right neighbour's value,
+ * the last one its own.
  *
  * Idea      a thread a cell: read the neighbour into a register, write it to the own cell, and hand
  *           out the cell that another thread wrote.
@@ -26,11 +27,11 @@ template <int BARRIERS> __global__ void shift(const __grid_constant__ struct shi
         cell[mine] = call.values[mine];
     __syncthreads(); /* all values are there: where the exercise begins */
     double right = 0;
-    if (mine < last)
-        right = cell[mine + 1];
+    if (mine <= last)
+        right = cell[mine < last ? mine + 1 : last];
     if (BARRIERS >= 1)
         __syncthreads(); /* everybody has read */
-    if (mine < last)
+    if (mine <= last)
         cell[mine] = right;
     if (BARRIERS >= 2)
         __syncthreads(); /* everybody has written */

@@ -9,8 +9,6 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#elif defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
 #endif
 
 enum { GUARD_BYTES = 4096, STEP_BYTES = FIBER_STACK_BYTES + GUARD_BYTES };
@@ -18,7 +16,7 @@ enum { GUARD_BYTES = 4096, STEP_BYTES = FIBER_STACK_BYTES + GUARD_BYTES };
 /* The last switch. */
 static struct fiber *left, *arrived;
 
-/* --- the sanitizers --- */
+/* --- AddressSanitizer --- */
 
 /* Right before a switch. A fiber that is over takes ASan's fake stack with it. */
 static void announce(struct fiber *from, struct fiber *to)
@@ -26,10 +24,8 @@ static void announce(struct fiber *from, struct fiber *to)
     left = from;
     arrived = to;
 #if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(from->is_over ? NULL : &from->sanitizer, to->stack,
+    __sanitizer_start_switch_fiber(from->is_over ? NULL : &from->fake_stack, to->stack,
                                    to->stack_bytes);
-#elif defined(__SANITIZE_THREAD__)
-    __tsan_switch_to_fiber(to->sanitizer, 0);
 #endif
 }
 
@@ -37,20 +33,16 @@ static void announce(struct fiber *from, struct fiber *to)
 static void arrive(void)
 {
 #if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(arrived->sanitizer, &left->stack, &left->stack_bytes);
+    __sanitizer_finish_switch_fiber(arrived->fake_stack, &left->stack, &left->stack_bytes);
 #endif
 }
 
 /* The functions of a fiber that ended never returned: what they poisoned is free again. */
-static void sanitizer_create(struct fiber *fiber)
+static void clean(struct fiber *fiber)
 {
 #if defined(__SANITIZE_ADDRESS__)
     ASAN_UNPOISON_MEMORY_REGION(fiber->stack, fiber->stack_bytes);
-    fiber->sanitizer = NULL;
-#elif defined(__SANITIZE_THREAD__)
-    if (fiber->is_over)
-        __tsan_destroy_fiber(fiber->sanitizer);
-    fiber->sanitizer = __tsan_create_fiber(0);
+    fiber->fake_stack = NULL;
 #else
     (void)fiber;
 #endif
@@ -131,7 +123,7 @@ void fiber_create(struct fiber *fiber, char *stacks, uint32_t index, void (*main
     fiber->main = main;
     fiber->stack = stack;
     fiber->stack_bytes = FIBER_STACK_BYTES;
-    sanitizer_create(fiber);
+    clean(fiber);
     fiber->is_over = false;
 #if defined(__x86_64__)
     /* As if start() had been called: the stack is 8 bytes off a multiple of 16 at its entry. */
@@ -148,12 +140,4 @@ void fiber_create(struct fiber *fiber, char *stacks, uint32_t index, void (*main
     fiber->context.uc_stack.ss_size = FIBER_STACK_BYTES;
     makecontext(&fiber->context, start, 0);
 #endif
-}
-
-void fiber_of_thread(struct fiber *fiber)
-{
-#if defined(__SANITIZE_THREAD__)
-    fiber->sanitizer = __tsan_get_current_fiber();
-#endif
-    fiber->is_over = false;
 }

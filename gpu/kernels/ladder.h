@@ -112,8 +112,7 @@ struct rung_call {
      * at that moment. */
     uint64_t seed;
     bool is_lockstep;
-    struct emu_trace *trace;       /* of the last launch; NULL: not recorded */
-    struct emu_trace *first_trace; /* of the one before it, if the rung has two */
+    struct emu_trace *trace; /* of all launches; NULL: not recorded */
 };
 
 /* Queues the rung on the call's stream. Returns a cudaError_t. Only in builds with CUDA. */

@@ -1,7 +1,7 @@
 /* rung.cuh - what the rungs of the ladder share: operands, products, launching.
  *
  * Door: a rung's file has a kernel<T> of one argument, operands<T>, and ends with RUNG_SYMBOL(name),
- * which runs it by run_rung(), clear_and_run_rung() or, pass by pass, run(). The file is compiled
+ * which runs it by run_rung(), clear_and_run_rung() or, launch by launch, run(). The file is compiled
  * twice, by nvcc and by the C++ compiler for the emulation, and both go into one program: the symbol
  * says which it is.
  */
@@ -75,18 +75,16 @@ inline int clear(const rung_launch *, void *data, size_t size)
     return 0;
 }
 
-/* pass: which of the rung's launches. */
 template <typename Argument>
-int run(const rung_launch *launch, uint32_t pass, void (*kernel)(Argument), Argument argument,
-        uint32_t blocks, uint32_t threads, size_t shared_bytes)
+int run(const rung_launch *launch, void (*kernel)(Argument), Argument argument, uint32_t blocks,
+        uint32_t threads)
 {
     struct emu_grid grid = {};
     grid.blocks = blocks;
     grid.threads = threads;
-    grid.shared_bytes = shared_bytes;
     grid.seed = launch->call.seed;
     grid.is_lockstep = launch->call.is_lockstep;
-    grid.trace = pass + 1 == launch->takes.launches ? launch->call.trace : launch->call.first_trace;
+    grid.trace = launch->call.trace;
     return emu_launch(grid, [&] { kernel(argument); }) ? 0 : 1;
 }
 
@@ -98,11 +96,11 @@ inline int clear(const rung_launch *launch, void *data, size_t size)
 }
 
 template <typename Argument>
-int run(const rung_launch *launch, uint32_t, void (*kernel)(Argument), Argument argument,
-        uint32_t blocks, uint32_t threads, size_t shared_bytes)
+int run(const rung_launch *launch, void (*kernel)(Argument), Argument argument, uint32_t blocks,
+        uint32_t threads)
 {
     void *arguments[] = {&argument};
-    return cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), arguments, shared_bytes,
+    return cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), arguments, 0,
                             static_cast<cudaStream_t>(launch->call.stream));
 }
 
@@ -111,8 +109,7 @@ int run(const rung_launch *launch, uint32_t, void (*kernel)(Argument), Argument 
 /* The one launch of most rungs. */
 template <typename T> int run_rung(const rung_launch *launch, void (*kernel)(operands<T>))
 {
-    return run(launch, 0, kernel, operands_of<T>(launch), launch->takes.blocks,
-               launch->takes.threads, 0);
+    return run(launch, kernel, operands_of<T>(launch), launch->takes.blocks, launch->takes.threads);
 }
 
 /* And of those that add to the result. */

@@ -16,14 +16,25 @@
 namespace
 {
 
-/* The thread's own products, a grid apart. Unrolled, so that several loads are in flight; the
- * additions keep their order. */
+const int LOADS = 4; /* of each operand in flight a thread */
+
+/* The thread's own products, a grid apart, added in their order. All loads of a round are issued before
+ * any is used. */
 template <typename T> __device__ inline T share_of(const operands<T> &in)
 {
     const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+    uint64_t i = global_thread() + step;
     T sum = product_at(in, global_thread());
-#pragma unroll 4
-    for (uint64_t i = global_thread() + step; i < in.n; i += step)
+    for (; i + (LOADS - 1) * step < in.n; i += LOADS * step) {
+        T term[LOADS];
+#pragma unroll
+        for (int k = 0; k < LOADS; k++)
+            term[k] = product(in.a[i + k * step], in.b[i + k * step]);
+#pragma unroll
+        for (int k = 0; k < LOADS; k++)
+            sum += term[k];
+    }
+    for (; i < in.n; i += step)
         sum += product(in.a[i], in.b[i]);
     return sum;
 }
@@ -56,9 +67,8 @@ template <typename T> int run_both(const rung_launch *launch)
 {
     static_assert(RUNG_PARTIALS * sizeof(T) <= RUNG_SCRATCH_BYTES, "partial sums fit");
     const operands<T> in = operands_of<T>(launch);
-    const int status =
-        run(launch, 0, first_pass<T>, in, launch->takes.blocks, launch->takes.threads, 0);
-    return status == 0 ? run(launch, 1, second_pass<T>, in, 1, launch->takes.threads, 0) : status;
+    const int status = run(launch, first_pass<T>, in, launch->takes.blocks, launch->takes.threads);
+    return status == 0 ? run(launch, second_pass<T>, in, 1, launch->takes.threads) : status;
 }
 
 } // namespace

@@ -112,6 +112,14 @@ static json_t *describe_memory(struct http *http)
                      (json_int_t)memory.pinned_used_bytes);
 }
 
+static json_t *describe_lab(struct lab *lab)
+{
+    struct lab_counts counts = lab_counts(lab);
+    return json_pack("{s:I, s:I, s:I}", "queued_jobs", (json_int_t)counts.queued_jobs, "jobs_total",
+                     (json_int_t)counts.jobs_total, "rejected_total",
+                     (json_int_t)counts.rejected_total);
+}
+
 enum error page_status(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
@@ -120,7 +128,7 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
     struct http *http = http_of(exchange);
     struct loop_stats stats = sum_stats(http);
     json_t *document = json_pack(
-        "{s:s, s:I, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, s:o}",
+        "{s:s, s:I, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, s:o, s:o}",
         "state", states[state_of(exchange)], "uptime_ms",
         (json_int_t)((clock_ns() - http->started_ns) / 1000000), "versions", "dotd", DOTD_VERSION,
         "libmicrohttpd", MHD_get_version(), "jansson", JANSSON_VERSION, "requests",
@@ -128,8 +136,8 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
         "answers_2xx_total", (json_int_t)stats.answers_2xx, "answers_4xx_total",
         (json_int_t)stats.answers_4xx, "answers_5xx_total", (json_int_t)stats.answers_5xx,
         "connections", "open", (json_int_t)stats.connections, "accepted_total",
-        (json_int_t)stats.connections_total, "memory", describe_memory(http), "devices",
-        describe_devices(http->gpu));
+        (json_int_t)stats.connections_total, "memory", describe_memory(http), "lab",
+        describe_lab(http->lab), "devices", describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }
 
@@ -212,8 +220,8 @@ enum error page_index(struct exchange *exchange, struct problem *problem)
     if (example == NULL) /* a Host that is not UTF-8 */
         example = json_sprintf(format, "127.0.0.1:8080");
     return answer_send_json_as(exchange, &answer,
-                               json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s]}", "service",
+                               json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s]}", "service",
                                          "dotd", "version", DOTD_VERSION, "try", example, "see",
-                                         "/v1/dot", "/v1/status", "/v1/devices", "/v1/limits",
-                                         "/livez", "/readyz", "/problems/"));
+                                         "/v1/dot", "/v1/kernels", "/v1/status", "/v1/devices",
+                                         "/v1/limits", "/livez", "/readyz", "/problems/"));
 }

@@ -21,23 +21,27 @@ export function legend(...rows) {
 
 /* A row of cells with numbers. */
 export function level(values, stateOf = () => "") {
-  const row = h("div", { class: "level" }, values.map((value, i) => cell(brief(value), stateOf(i))));
-  row.style.setProperty("--columns", values.length);
-  return row;
+  return h("div", { class: "level" }, values.map((value, i) => cell(brief(value), stateOf(i))));
 }
 
-/* Rows of cells one under the other, wide enough to be read. */
+/* Rows of cells one under the other, wide enough for the longest number in them. */
 export function levels(columns, ...rows) {
   const tree = h("div", { class: "tree" }, rows);
+  const longest = Math.max(...[...tree.querySelectorAll(".cell")].map((one) => one.textContent.length));
   tree.style.setProperty("--columns", columns);
+  tree.style.setProperty("--digits", Math.max(3, longest));
   return tree;
 }
 
-/* count cells without numbers, a warp a line. stateOf(i): as of cell(); activeOf(w): its warp works. */
-export function warps(count, stateOf, activeOf = () => false) {
+/* count cells without numbers, a warp a line. stateOf(i): as of cell(). activeOf(w): whether a warp
+ * works, where that is to be seen. */
+export function warps(count, stateOf, activeOf) {
   const lines = [];
   for (let first = 0; first < count; first += WARP) {
-    const line = h("div", { class: `warp ${activeOf(first / WARP) ? "active" : ""}` }, h("b", {}, "▸"));
+    const line = h("div", { class: "warp" });
+    if (activeOf !== undefined)
+      line.append(h("b", {}, activeOf(first / WARP) ? "▸" : ""));
+    line.classList.toggle("marked", activeOf !== undefined);
     for (let i = first; i < Math.min(count, first + WARP); i++)
       line.append(cell("", stateOf(i)));
     lines.push(line);

@@ -130,12 +130,12 @@ function requestOf(a, b, options) {
 
 /* ---- the answer ---- */
 
+/* The bits of one number, and of a real one its fields. */
 function bitsOf(answer) {
   const parts = fieldsOf(answer.bits, answer.result_dtype);
-  return h("div", { class: "stack", id: "bits" }, h("code", {}, answer.bits), parts === null ? null
-    : h("div", {},
-      h("div", { class: "bits" }, Object.values(parts).map((bits) => h("span", {}, bits))),
-      remark("compute.bits_parts")));
+  const bits = Array.isArray(answer.bits) ? answer.bits.join(", ") : answer.bits;
+  return h("div", {}, terms([["compute.bits", h("code", { id: "bits" }, bits)]]), parts === null ? null
+    : [h("div", { class: "bits" }, Object.values(parts).map((field) => h("span", {}, field))), remark("compute.bits_parts")]);
 }
 
 function stagesOf(timing) {
@@ -182,9 +182,9 @@ function answerOf(answer, request) {
   const is_single = answer.shape.length === 0;
   const bound = is_single ? shown(answer.error_bound) : "";
   return [
-    h("h2", { text: "compute.answer" }), valuesOf(answer),
+    h("div", { class: "stack" }, h("h2", { text: "compute.answer" }), valuesOf(answer), is_single ? bitsOf(answer) : null),
     terms([
-      ...(is_single ? [["compute.bits", bitsOf(answer)], ["compute.bound", h("span", { id: "bound" },
+      ...(is_single ? [["compute.bound", h("span", { id: "bound" },
         answer.error_bound === null ? h("span", { text: "compute.no_bound" }) : bound)]] : []),
       ["compute.flags", flagsOf(answer.flags)],
       ["compute.terms", String(answer.n)],

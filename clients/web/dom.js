@@ -15,7 +15,7 @@ function fill(element, options, children) {
     else if (value !== false && value !== undefined && value !== null)
       element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 }
 

@@ -1,6 +1,6 @@
 /* kernels.js - the third tab: the ladder of kernels, and how long each takes on this server. */
 import { get, postPatiently } from "./api.js";
-import { choice, field, h, live, problemBox, readWhole, remark, runner, table, whole } from "./dom.js";
+import { choice, field, h, live, problemBox, remark, runner, table, whole } from "./dom.js";
 import { plot } from "./plot.js";
 import { brief, time } from "./numbers.js";
 import { grouped, has, say } from "./text.js";
@@ -8,6 +8,7 @@ import { grouped, has, say } from "./text.js";
 /* Half a decade apart. */
 const SIZES = Array.from({ length: 13 }, (_, i) => Math.round(10 ** (2 + i / 2)));
 const REFUSED = [413, 422]; // longer than a kernel or the lab takes
+const CPU_OWN = ["fast", "exact"]; // without a GPU these are the CPU's own, everything else is emulated
 
 /* What a rung is about, in the reader's language; a rung that the texts do not know, in the server's. */
 function about(rung, what) {
@@ -33,17 +34,18 @@ function ladderTable(ladder) {
 }
 
 function ladderPart() {
-  const n = whole(1024, 1, 100000000), block = whole(256, 1, 1024);
+  const n = whole(1024, 1, 100000000), block = whole("", 1, 1024);
   const out = live();
+  const query = () => new URLSearchParams({ n: n.value, ...(block.value && { block: block.value }) });
   const show = runner(out, async (signal) => {
-    out.replaceChildren(ladderTable(await get(`v1/kernels?n=${readWhole(n)}&block=${readWhole(block)}`, signal)));
+    out.replaceChildren(ladderTable(await get(`v1/kernels?${query()}`, signal)));
   });
   for (const input of [n, block])
     input.addEventListener("change", () => show());
   show();
   return h("section", { class: "stack" }, h("h2", { text: "kernels.title" }),
     h("p", { class: "lead", text: "kernels.lead" }),
-    h("div", { class: "row" }, field("kernels.n", n), field("kernels.block", block)), out);
+    h("div", { class: "row" }, field("kernels.n", n), field("reduce.block", block)), out);
 }
 
 /* ---- measuring ---- */
@@ -61,13 +63,22 @@ function measuredTable(measured) {
     { id: "measured" });
 }
 
-/* All sizes from the shortest, every kernel at each, until it refuses; tell(i, all) after each. */
-async function measureAll(names, limits, options, signal, each, tell) {
+/* The longest vector that the lab measures: a kernel's own limit, and that of where it runs. */
+function limitsOf(ladder, fixed) {
+  const own = new Map(ladder.kernels.filter((rung) => rung.max_n).map((rung) => [rung.name, rung.max_n]));
+  return (kernel, isCuda) => {
+    const place = isCuda ? fixed.lab_measure : CPU_OWN.includes(kernel) ? fixed.lab_measure_cpu : fixed.lab_measure_emulated;
+    return Math.min(own.get(kernel) ?? Infinity, place ?? Infinity);
+  };
+}
+
+/* All sizes from the shortest, every kernel at each, until its limit; tell(i, all) before each. */
+async function measureAll(names, limit, options, signal, each, tell) {
   const done = new Set();
   const all = SIZES.filter((n) => n <= options.most).flatMap((n) => names.map((kernel) => ({ n, kernel })));
   for (const [i, { n, kernel }] of all.entries()) {
     tell(i, all.length, kernel, n);
-    if (done.has(kernel) || n > (limits.get(kernel) ?? Infinity))
+    if (done.has(kernel) || n > limit(kernel, options.isCuda))
       continue;
     try {
       each(await postPatiently("v1/lab/measure", { kernel, n, dtype: options.dtype, device: options.device }, signal));
@@ -97,7 +108,7 @@ function axisChoice(onchange) {
 }
 
 /* Where, how long, which: what a measurement is asked with. */
-function measureControls(ladder, devices, redraw) {
+function measureControls({ ladder, devices, limits }, redraw) {
   const names = ladder.kernels.filter((rung) => !rung.lab_only).map((rung) => rung.name);
   const all = names.includes("fast") ? names : [...names, "fast"];
   const device = choice([["auto", "compute.device_auto"], ...devices.map(({ id, name }) => [id, null, `${id} · ${name}`])]);
@@ -106,18 +117,19 @@ function measureControls(ladder, devices, redraw) {
   most.value = String(SIZES.find((n) => n >= 1e6));
   return {
     all, most, device, dtype, checks: kernelChecks(all), axis: axisChoice(redraw),
-    limits: new Map(ladder.kernels.filter((rung) => rung.max_n).map((rung) => [rung.name, rung.max_n])),
+    limit: limitsOf(ladder, limits.fixed),
+    isCuda: () => device.value.startsWith("cuda") || (device.value === "auto" && devices.length > 1),
   };
 }
 
-function measurePart(ladder, devices) {
+function measurePart(server) {
   const measured = [];
   const picture = h("div", { class: "panel", id: "plot" }), numbers = h("div", {}), trouble = live();
   const progress = h("progress", { max: 1, value: 0, label: "kernels.progress" });
   const told = h("p", { class: "remark", role: "status" });
   const start = h("button", { class: "main", type: "button", text: "kernels.start" });
   const stop = h("button", { type: "button", text: "kernels.stop", disabled: true });
-  const controls = measureControls(ladder, devices, redraw);
+  const controls = measureControls(server, redraw);
   let running = null;
 
   function redraw() {
@@ -146,8 +158,8 @@ function measurePart(ladder, devices) {
     measured.length = 0;
     trouble.replaceChildren();
     try {
-      const options = { most: Number(controls.most.value), dtype: controls.dtype.value, device: controls.device.value };
-      await measureAll(controls.checks.chosen(), controls.limits, options, running.signal, (one) => {
+      const options = { most: Number(controls.most.value), dtype: controls.dtype.value, device: controls.device.value, isCuda: controls.isCuda() };
+      await measureAll(controls.checks.chosen(), controls.limit, options, running.signal, (one) => {
         measured.push(one);
         redraw();
       }, tell);
@@ -158,7 +170,7 @@ function measurePart(ladder, devices) {
         trouble.replaceChildren(problemBox(problem));
     }
     if (measured.length > 0)
-      numbers.replaceChildren(measuredTable(measured), remark(measured[0].is_emulated ? "kernels.emulated" : "kernels.on_device", { device: measured[0].device_name }));
+      numbers.replaceChildren(h("details", {}, h("summary", { text: "kernels.measured" }), measuredTable(measured)), remark(measured[0].is_emulated ? "kernels.emulated" : "kernels.on_device", { device: measured[0].device_name }));
     setRunning(null);
     (stop.matches(":focus") ? start : document.activeElement).focus();
   });
@@ -173,9 +185,9 @@ function measurePart(ladder, devices) {
 export function openKernels(panel) {
   const measure = live();
   const open = runner(measure, async (signal) => {
-    const [ladder, devices] = await Promise.all([get("v1/kernels", signal), get("v1/devices", signal)]);
-    measure.replaceWith(measurePart(ladder, devices.devices));
+    const [ladder, { devices }, limits] = await Promise.all(["v1/kernels", "v1/devices", "v1/limits"].map((path) => get(path, signal)));
+    measure.replaceWith(measurePart({ ladder, devices, limits }));
   });
-  panel.append(h("div", { class: "stack wide" }, measure, ladderPart()));
+  panel.append(h("div", { class: "stack wide" }, ladderPart(), measure));
   open();
 }

@@ -16,16 +16,17 @@ export function said(key, values) {
   return h("p", { text: [key, values] });
 }
 
-/* keys: title and lead. run(signal) fills the picture; it runs once when the lesson is opened. */
-export function lesson(panel, { title, lead, controls, picture, run, questions, extra = [] }) {
+/* title, lead: keys of texts/. run(signal) fills the picture; it runs once when the lesson is opened.
+ * A wide picture stands below, over the whole width. */
+export function lesson(panel, { title, lead, controls, picture, run, questions, extra = [], is_wide = false }) {
   const go = runner(picture, run);
   const form = h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); go(); } },
     controls, h("button", { class: "main", type: "submit", text: "lesson.run" }));
   panel.append(h("div", { class: "lesson" },
     h("div", { class: "stack wide" },
       h("div", { class: "stack" }, h("h2", { text: title }), h("p", { class: "lead", text: lead })),
-      ...extra, form, picture),
-    h("aside", { class: "stack wide", label: "lesson.questions" }, questions)));
+      ...extra, form, is_wide ? null : picture),
+    h("aside", { class: "stack wide", label: "lesson.questions" }, questions)), is_wide ? picture : "");
   go();
   return go;
 }

@@ -50,12 +50,13 @@ async function whyNotAlways(signal) {
 export function openRace(panel) {
   const n = whole(100000, 1, 1 << 27), runs = whole(5, 1, 20);
   const picture = live({ class: "stack wide" });
+  let seed = 0; // every run another order, from the same first one
   lesson(panel, {
     title: "race.title", lead: "race.lead", picture,
     controls: [field("race.n", n), field("race.runs", runs)],
     questions: [question("race.question.one", whyNotOne), question("race.question.atomic", whyNotAlways)],
     async run(signal) {
-      const race = await postPatiently("v1/lab/race", { n: readWhole(n), runs: readWhole(runs) }, signal);
+      const race = await postPatiently("v1/lab/race", { n: readWhole(n), runs: readWhole(runs), seed: ++seed }, signal);
       picture.replaceChildren(raceBars(race), ...[faultsOf(race.faults)].filter(Boolean), placeOf(race));
     },
   });
@@ -88,9 +89,9 @@ function shiftPicture(shift) {
     said("shift.counts", { wrong: shift.wrong.length, n: shift.n, raced: raced.length, reads: shift.reads.length }));
 }
 
-function shiftsOf(question_, signal) {
+function shiftsOf(asked, signal) {
   return Promise.all([0, 1, 2].map((barriers) =>
-    postPatiently("v1/lab/shift", { ...question_, barriers }, signal)));
+    postPatiently("v1/lab/shift", { ...asked, barriers }, signal)));
 }
 
 /* A read that raced and brought what nobody wanted, as an example. */
@@ -113,13 +114,15 @@ async function whatBarriersDo(signal) {
 export function openShift(panel) {
   const values = h("textarea", { class: "short", spellcheck: "false" }), n = whole(128, 1, 1024);
   const picture = live({ class: "stack wide" });
+  let seed = 0; // as in the race
   lesson(panel, {
-    title: "shift.title", lead: "shift.lead", picture,
+    title: "shift.title", lead: "shift.lead", picture, is_wide: true,
     controls: [field("shift.n", n), field("shift.values", values)],
     questions: [question("shift.question", whatBarriersDo)],
     async run(signal) {
       const own = readValues(values.value);
-      const shifts = await shiftsOf(own.length > 0 ? { values: own } : { n: readWhole(n) }, signal);
+      const asked = own.length > 0 ? { values: own } : { n: readWhole(n) };
+      const shifts = await shiftsOf({ ...asked, seed: ++seed }, signal);
       picture.replaceChildren(h("div", { class: "pictures" }, shifts.map(shiftPicture)),
         legend(["right", "shift.right"], ["wrong", "shift.wrong"]),
         ...[faultsOf(shifts.flatMap((shift) => shift.faults.slice(0, 1)))].filter(Boolean), placeOf(shifts[0]));

@@ -5,7 +5,8 @@ const WIDTH = 760, HEIGHT = 420, LEFT = 68, RIGHT = 16, TOP = 16, BOTTOM = 52;
 const DASHES = ["", "7 4", "2 4", "10 4 2 4"];
 const MARKS = [
   "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "M-4-4h8v8h-8z", "M0-5l5 9h-10z", "M0-5l5 5l-5 5l-5-5z",
-  "M0 5l5-9h-10z", "M-5-2h3v-3h4v3h3v4h-3v3h-4v-3h-3z", "M-5 0l5-2l5 2l-5 2z", "M-2-5h4v10h-4z",
+  "M0 5l5-9h-10z", "M-5-2h3v-3h4v3h3v4h-3v3h-4v-3h-3z", "M-6 0l6-3l6 3l-6 3z", "M-2-5h4v10h-4z",
+  "M-5-5l5 3l5-3l-3 5l3 5l-5-3l-5 3l3-5z", "M-6-2h12v4h-12z",
 ];
 
 /* Whole decades around the values, at least one. */

@@ -77,7 +77,7 @@ export function openReduce(panel) {
   view.addEventListener("change", () => go());
   for (const text of [a, b])
     text.addEventListener("input", () => { length.value = ""; });
-  length.value = "16";
+  length.value = "8";
   fillIn();
 
   async function run(signal) {
@@ -97,8 +97,8 @@ export function openReduce(panel) {
   }
 
   const go = lesson(panel, {
-    title: "reduce.title", lead: "reduce.lead", picture, run,
-    extra: [h("div", { class: "options" }, field("reduce.a", a), field("reduce.b", b))],
+    title: "reduce.title", lead: "reduce.lead", picture, run, is_wide: true,
+    extra: [h("div", { class: "halves" }, field("reduce.a", a), field("reduce.b", b))],
     controls: [field("reduce.length", length), field("reduce.block", block), field("option.dtype", dtype), field("reduce.view", view)],
     questions: [question("reduce.question", whyStride), remark("reduce.try")],
   });

@@ -6,7 +6,7 @@ import { spark } from "./plot.js";
 import { grouped, has } from "./text.js";
 
 const PERIOD_MS = 2000, KEPT = 60;
-const KNOWN = ["state", "uptime_ms", "versions", "requests", "connections", "memory", "devices"];
+const KNOWN = ["state", "uptime_ms", "versions", "requests", "connections", "memory", "lab", "devices"];
 
 function figure(key, value) {
   return h("div", { class: "figure" }, h("b", {}, value), h("span", { text: key }));
@@ -98,8 +98,9 @@ function draw(status, history, metrics) {
     h("section", { class: "stack" }, h("h3", { text: "status.memory" }), memoryBars(status.memory)),
     terms([["status.answers_2xx", grouped(requests.answers_2xx_total)], ["status.answers_4xx", grouped(requests.answers_4xx_total)],
       ["status.answers_5xx", grouped(requests.answers_5xx_total)], ["status.accepted", grouped(connections.accepted_total)]]),
+    status.lab ? terms([["status.lab_queued", grouped(status.lab.queued_jobs)], ["status.lab_jobs", grouped(status.lab.jobs_total)], ["status.lab_refused", grouped(status.lab.rejected_total)]]) : null,
     metrics === null ? null : stagesTable(metrics), restOf(status),
-    terms(Object.entries(status.versions).map(([name, version]) => ["status.version", `${name} ${version}`])),
+    terms([["status.versions", Object.entries(status.versions).map(([name, version]) => `${name} ${version}`).join(", ")]]),
   ].filter((part) => part !== null);
 }
 

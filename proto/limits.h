@@ -21,7 +21,7 @@ enum limits {
     LIMIT_LAB_TRACED = 4096,              /* elements of a reduction that is watched */
     LIMIT_LAB_RUNS = 20,                  /* of a race */
     LIMIT_LAB_RACE = 1 << 24,             /* of a race on a device: float32 counts so far */
-    LIMIT_LAB_RACE_EMULATED = 1 << 20,    /* and emulated */
+    LIMIT_LAB_RACE_EMULATED = 1 << 18,    /* and emulated: 20 runs take a second */
     LIMIT_LAB_ROUNDING = 65536,           /* elements of the vectors that are summed many times */
     LIMIT_LAB_ORDERS = 32,                /* orders of atomics */
     LIMIT_LAB_MEASURE = 1 << 27,          /* elements that a kernel is timed with, on a device */

@@ -16,7 +16,9 @@
 template <typename T> class watched
 {
   public:
-    watched() = default;
+    constexpr watched() : value() /* else every kernel would ask whether its arrays are made yet */
+    {
+    }
     watched(const watched &) = delete;
 
     operator T() const

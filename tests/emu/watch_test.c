@@ -342,6 +342,19 @@ static void in_lockstep_a_shift_needs_its_barriers(void **state)
     assert_int_equal(right[2], SEEDS);
 }
 
+/* Beyond a barrier all lanes start together, also the last that came to it. */
+static void in_lockstep_one_warp_shifts_without_barriers(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const struct emu_grid grid = {
+            .blocks = 1, .threads = EMU_WARP, .is_lockstep = true, .seed = seed};
+        assert_true(planted_run(PLANTED_SHIFT, &grid, data, result, 0));
+        for (int i = 0; i < EMU_WARP; i++)
+            assert_true(result[i] == (i + 1 < EMU_WARP ? data[i + 1] : 0));
+    }
+}
+
 static void lockstep_changes_nothing_of_a_kernel_that_is_right(void **state)
 {
     (void)state;
@@ -556,6 +569,7 @@ int main(void)
         cmocka_unit_test(in_lockstep_a_warp_adds_to_one_variable_once),
         cmocka_unit_test(in_lockstep_warps_lose_each_others_additions_as_the_seed_says),
         cmocka_unit_test(in_lockstep_a_shift_needs_its_barriers),
+        cmocka_unit_test(in_lockstep_one_warp_shifts_without_barriers),
         cmocka_unit_test(lockstep_changes_nothing_of_a_kernel_that_is_right),
         cmocka_unit_test(the_trace_of_a_small_tree_is_what_a_hand_writes),
         cmocka_unit_test(cells_that_were_never_written_are_known),

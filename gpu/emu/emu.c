@@ -30,6 +30,7 @@ struct warp {
     uint32_t all, begun;
     uint32_t writing; /* in lockstep: what the lane is about to do is no mere read */
     int kind;         /* of the operation that those at_warp wait for */
+    bool is_mixed;    /* some of them wait for another, and hence all for good */
     uint64_t in[EMU_WARP], out[EMU_WARP];
 };
 
@@ -197,16 +198,16 @@ void emu_block_barrier(void)
     go_on_together();
 }
 
-/* `out` is written only when all lanes have come, hence have read what it held before. A lane that
- * comes to another operation than those before it waits for good. */
+/* `out` is written only when all lanes have come, hence have read what it held before. */
 const uint64_t *emu_exchange(unsigned mask, int kind, uint64_t mine)
 {
     struct warp *warp = current_warp();
     assert(mask == (unsigned)ALL_LANES || mask == warp->all);
     if (warp->at_warp == 0)
         warp->kind = kind;
+    warp->is_mixed |= warp->kind != kind;
     warp->in[emu.current % EMU_WARP] = mine;
-    if (warp->kind != kind || (warp->at_warp | current_bit()) != warp->all) {
+    if (warp->is_mixed || (warp->at_warp | current_bit()) != warp->all) {
         wait_in(&warp->at_warp);
         return warp->out;
     }

@@ -151,7 +151,14 @@ static void operations_of_a_warp_that_not_all_lanes_reach_stop_the_kernel(void *
     (void)state;
     struct emu_fault fault = fault_of(PLANTED_LANES_LEAVE, 1, 64, 0, EMU_BARRIER);
     assert_non_null(strstr(fault.text, "62 wait for lanes of their warp"));
-    (void)fault_of(PLANTED_LANES_PART, 1, 64, 0, EMU_BARRIER);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct emu_trace *trace = trace_of(LIMIT, 1);
+        const struct emu_grid grid = {.blocks = 1, .threads = 64, .seed = seed, .trace = trace};
+        assert_false(planted_run(PLANTED_LANES_PART, &grid, data, result, 0));
+        assert_int_equal(trace->fault[0].kind, EMU_BARRIER);
+        assert_int_equal(trace->waiting[0], 0xffffffff);
+        trace_destroy(trace);
+    }
 }
 
 static void what_nobody_wrote_is_told_when_it_is_read(void **state)

@@ -78,22 +78,38 @@ def test_kernels_are_listed_from_the_first_rung_to_the_last(daemon):
         assert row["max_n"] == (1024 if row["name"] in ONE_BLOCK else None)
         assert row["lab_only"] == (row["name"] == "race")
     orders = {row["name"]: row["order"] for row in listed["kernels"]}
-    assert orders == dict.fromkeys(RUNGS, "any") | dict.fromkeys([*ONE_BLOCK, "two-pass"], "fixed") | {
-        "exact": "none matters"
-    }
+    assert orders == dict.fromkeys(RUNGS, "any") | dict.fromkeys(
+        [*ONE_BLOCK, "two-pass"], "fixed"
+    ) | {"exact": "none matters"}
 
 
 @pytest.mark.parametrize(
     "name, query, expected",
     [
-        ("serial", "?n=1024", {"blocks": 1, "threads": 1024, "steps": 1023, "barriers": 1, "atomics": 0}),
-        ("tree", "?n=1024", {"blocks": 1, "threads": 1024, "steps": 10, "barriers": 11, "atomics": 0}),
+        (
+            "serial",
+            "?n=1024",
+            {"blocks": 1, "threads": 1024, "steps": 1023, "barriers": 1, "atomics": 0},
+        ),
+        (
+            "tree",
+            "?n=1024",
+            {"blocks": 1, "threads": 1024, "steps": 10, "barriers": 11, "atomics": 0},
+        ),
         ("tree", "?n=100&block=100", {"blocks": 1, "threads": 100, "steps": 7, "barriers": 8}),
         ("tree", "?n=5", {"blocks": 1, "threads": 8, "steps": 3, "barriers": 4}),
         ("tree-pairs", "?n=1000", {"blocks": 1, "threads": 1024, "steps": 10, "barriers": 11}),
         ("thread-atomic", "?n=1000", {"blocks": 4, "threads": 256, "barriers": 0, "atomics": 1000}),
-        ("block-atomic", "?n=1000000", {"blocks": 3907, "steps": 8, "barriers": 9, "atomics": 3907}),
-        ("block-atomic", "?n=1024&block=128", {"blocks": 8, "steps": 7, "barriers": 8, "atomics": 8}),
+        (
+            "block-atomic",
+            "?n=1000000",
+            {"blocks": 3907, "steps": 8, "barriers": 9, "atomics": 3907},
+        ),
+        (
+            "block-atomic",
+            "?n=1024&block=128",
+            {"blocks": 8, "steps": 7, "barriers": 8, "atomics": 8},
+        ),
         ("warp-shuffle", "?n=1024", {"blocks": 4, "steps": 8, "barriers": 4, "atomics": 4}),
         ("two-pass", "?n=1024", {"launches": 2, "blocks": 4, "barriers": 18, "atomics": 0}),
     ],
@@ -217,7 +233,9 @@ def test_nan_and_infinity_pass_through_a_kernel(daemon):
     for name in ONE_BLOCK + LONG:
         text = daemon.dot({"a": [1, "NaN"], "b": [1, 1], "dtype": "float32", "kernel": name}).ok()
         assert text["result_text"] == "NaN", name
-        text = daemon.dot({"a": [1, "Infinity"], "b": [1, 1], "dtype": "float32", "kernel": name}).ok()
+        text = daemon.dot(
+            {"a": [1, "Infinity"], "b": [1, 1], "dtype": "float32", "kernel": name}
+        ).ok()
         assert text["result_text"] == "Infinity", name
 
 
@@ -225,7 +243,9 @@ def test_a_sum_is_rounded_to_the_result_type_that_is_asked_for(daemon):
     request = {"a": [0.1, 0.2], "b": [1, 1], "kernel": "tree", "result_dtype": "float16"}
     answer = daemon.dot(request).ok()
     assert answer["result"] == 0.3
-    off = abs(Fraction(struct.unpack("<e", struct.pack("<e", 0.3))[0]) - exact_sum([0.1, 0.2], [1, 1]))
+    off = abs(
+        Fraction(struct.unpack("<e", struct.pack("<e", 0.3))[0]) - exact_sum([0.1, 0.2], [1, 1])
+    )
     assert off <= Fraction(answer["error_bound"])
 
 
@@ -241,7 +261,9 @@ def test_a_vector_beyond_the_kernels_limit_is_422_and_names_it(daemon, name):
     assert (problem["limit"], problem["pointer"]) == (1024, "/kernel")
     assert name in problem["detail"] and "1024" in problem["detail"]
     pairs = [{"a": [1], "b": [1]}, {"a": vector, "b": vector}]
-    assert daemon.dot({"pairs": pairs, "kernel": name}).problem(422, "unknown-kernel")["limit"] == 1024
+    assert (
+        daemon.dot({"pairs": pairs, "kernel": name}).problem(422, "unknown-kernel")["limit"] == 1024
+    )
 
 
 def test_what_the_emulation_would_take_too_long_for_is_refused(daemon):

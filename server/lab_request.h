@@ -1,8 +1,8 @@
 /* lab_request.h - what a call to the lab says: a short JSON object, read whole.
  *
  * Door: lab_request_read() once the body is complete. Which fields a call takes is its own affair;
- * what they may hold together, gpu/lab/experiments.h settles. Numbers are read as float64 and rounded
- * to dtype; NaN and infinities are quoted, as JSON has no other way.
+ * what they may hold together, gpu/lab/experiments.h settles. Numbers are read as float64 and
+ * rounded to dtype; NaN and infinities are quoted, as JSON has no other way.
  */
 #ifndef SERVER_LAB_REQUEST_H
 #define SERVER_LAB_REQUEST_H
@@ -46,9 +46,9 @@ struct lab_request {
     enum lab_where where;
 };
 
-/* Fills a zeroed request from body[0..size). takes and needs are enum lab_field bits; no operand may
- * have more than max_values. ERR_SYNTAX, ERR_OPTION (an unknown field, or one twice), ERR_VALUE,
- * ERR_DTYPE, ERR_TOO_LARGE, ERR_NOMEM. */
+/* Fills a zeroed request from body[0..size). takes and needs are enum lab_field bits; no operand
+ * may have more than max_values. ERR_SYNTAX, ERR_OPTION (an unknown field, or one twice),
+ * ERR_VALUE, ERR_DTYPE, ERR_TOO_LARGE, ERR_NOMEM. */
 enum error lab_request_read(struct lab_request *request, const char *body, size_t size,
                             unsigned takes, unsigned needs, uint64_t max_values,
                             struct problem *problem);

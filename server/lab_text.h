@@ -1,6 +1,6 @@
 /* lab_text.h - the answers of the lab as JSON, one writer an experiment.
  *
- * Written directly and not through a document: a trace is some hundred thousand numbers. Numbers are
+ * Written directly and not through a document: a trace is some hundred thousand numbers. They are
  * the shortest that read back to the same bits of the element type; those that are not finite are
  * strings, "NaN", "Infinity" and "-Infinity", because null says that nobody wrote a cell.
  * text->failed tells of no memory.

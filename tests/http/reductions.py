@@ -1,4 +1,4 @@
-"""What a block's threads must do step by step, worked out in Python: nothing is shared with the daemon."""
+"""What a block's threads must do step by step, in Python: nothing is shared with the daemon."""
 
 import math
 import struct

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from client import ROOT, Daemon
+from client import ROOT, Daemon, post
 from reductions import narrow, power_of_two, serial_sum, tree_sum
 
 RUNGS = [
@@ -309,9 +309,7 @@ def test_requests_with_kernels_and_without_do_not_meet(daemon):
         for i in range(1, 40):
             kernel = ["tree", "exact", "serial"][i % 3]
             body = json.dumps({"a": [i], "b": [2], "kernel": kernel, "id": str(i)})
-            wire.send(
-                f"POST /v1/dot HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
-            )
+            wire.send(post("/v1/dot", body))
         for i in range(1, 40):
             answer = wire.answer().ok()
             assert (answer["result"], answer["id"]) == (2.0 * i, str(i))

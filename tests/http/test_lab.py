@@ -1,4 +1,4 @@
-"""The lab: reductions, races, barriers and rounding, watched step by step in the kernels themselves."""
+"""The lab: reductions, races, barriers and rounding, as the kernels themselves tell of them."""
 
 import contextlib
 import json
@@ -274,8 +274,8 @@ def test_a_shift_without_a_barrier_races_and_goes_wrong(daemon, barriers):
 def test_the_reads_of_a_shift_say_who_read_what(daemon):
     reads = ask(daemon, "shift", values=[5, 6, 7], barriers=2).ok()["reads"]
     told = [(read["thread"], read["cell"], read["value"]) for read in reads]
-    # The neighbour's cell, or the own one where there is no neighbour; then the cell that each hands
-    # out: 6, 7, 7 from the other end.
+    # The neighbour's cell, the last thread's its own; then what each hands out: 6, 7, 7, from the
+    # other end.
     neighbours, handed_out = told[::2], told[1::2]
     assert neighbours == [(0, 1, 6.0), (1, 2, 7.0), (2, 2, 7.0)]
     assert handed_out == [(0, 2, 7.0), (1, 1, 7.0), (2, 0, 6.0)]

@@ -1,5 +1,4 @@
 /* barrier.c - what happens at a barrier that only some threads reach (see experiments.h). */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "gpu/lab/kernels.h"

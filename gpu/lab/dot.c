@@ -1,5 +1,4 @@
 /* dot.c - a job of /v1/dot by a rung, row after row (see lab.h). */
-#include <assert.h>
 #include <inttypes.h>
 
 #include "gpu/lab/machine.h"

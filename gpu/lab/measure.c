@@ -3,7 +3,6 @@
  * Rungs are timed by the ladder. What /v1/dot uses is a rung as well on a CUDA device, and on device 0
  * the CPU's own code on one core, timed here as the service calls it.
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

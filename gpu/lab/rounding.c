@@ -1,7 +1,6 @@
 /* rounding.c - one vector, many orders, different bits (see experiments.h). */
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/exact/sum.h"

@@ -22,25 +22,25 @@ static void fill(const struct lab_shift_ask *ask, double *values, double *expect
 
 /* --- reads --- */
 
-/* Who writes each cell in one interval: a thread its own, at most once. */
-struct writers {
-    bool is_written[LIMIT_LAB_BLOCK];
+/* Which cells are written in one interval; a thread writes its own only. */
+struct written {
+    bool cell[LIMIT_LAB_BLOCK];
 };
 
-static void writers_find(struct writers *writers, const struct emu_trace *trace,
+static void written_find(struct written *written, const struct emu_trace *trace,
                          const struct emu_interval *interval)
 {
-    memset(writers, 0, sizeof *writers);
+    memset(written, 0, sizeof *written);
     for (size_t i = 0; i < interval->event_count; i++) {
         const struct emu_event *event = &trace->event[interval->first_event + i];
         if (event->access == EMU_WRITE)
-            writers->is_written[event->index] = true;
+            written->cell[event->index] = true;
     }
 }
 
 /* A thread's neighbour's cell comes first, what it hands out second. */
 static void read_note(struct lab_shift *shift, const double *values, uint8_t *seen,
-                      const struct writers *writers, const struct emu_event *event)
+                      const struct written *written, const struct emu_event *event)
 {
     const uint32_t thread = event->thread, cell = event->index;
     const bool is_neighbour = seen[thread] == 0;
@@ -51,7 +51,7 @@ static void read_note(struct lab_shift *shift, const double *values, uint8_t *se
         .cell = cell,
         .value = event->value,
         .expected = is_neighbour ? values[cell] : shift->expected[cell],
-        .has_raced = cell != thread && writers->is_written[cell],
+        .has_raced = cell != thread && written->cell[cell],
     };
 }
 
@@ -59,7 +59,7 @@ static enum error reads_copy(struct lab_shift *shift, const double *values,
                              const struct emu_trace *trace, struct problem *problem)
 {
     uint8_t seen[LIMIT_LAB_BLOCK] = {0};
-    struct writers writers;
+    struct written written;
     shift->read_count = 2 * shift->n;
     shift->read = calloc(shift->read_count, sizeof *shift->read);
     if (shift->read == NULL)
@@ -67,11 +67,11 @@ static enum error reads_copy(struct lab_shift *shift, const double *values,
     assert(!trace->is_cut && !trace->is_stopped); /* the limits of watch.h are beyond both */
     for (size_t i = 0; i < trace->interval_count; i++) {
         const struct emu_interval *interval = &trace->interval[i];
-        writers_find(&writers, trace, interval);
+        written_find(&written, trace, interval);
         for (size_t j = 0; j < interval->event_count; j++) {
             const struct emu_event *event = &trace->event[interval->first_event + j];
             if (event->access == EMU_READ)
-                read_note(shift, values, seen, &writers, event);
+                read_note(shift, values, seen, &written, event);
         }
     }
     return ERR_OK;

@@ -48,7 +48,7 @@ async function whyNotAlways(signal) {
 }
 
 export function openRace(panel) {
-  const n = whole(100000, 1, 1 << 27), runs = whole(5, 1, 20);
+  const n = whole(100000, 1, 1 << 24), runs = whole(5, 1, 20);
   const picture = live({ class: "stack wide" });
   let seed = 0; // every run another order, from the same first one
   lesson(panel, {

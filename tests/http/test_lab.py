@@ -24,7 +24,7 @@ GOOD = {
     "rounding": {"a": [1, 2, 3], "b": [4, 5, 6], "orders": 2},
     "measure": {"kernel": "tree", "n": 64},
 }
-LIMITS = {"traced": 4096, "rounding": 65536, "block": 1024, "race": 1 << 20, "measure": 1 << 16}
+LIMITS = {"traced": 4096, "rounding": 65536, "block": 1024, "race": 1 << 18, "measure": 1 << 16}
 BODY_MOST = 4 << 20
 
 
@@ -439,7 +439,7 @@ def test_what_dot_uses_is_measured_as_it_is(any_daemon, device, kernel):
         ("race", {"n": None}, 422, "bad-value", "/n"),
         ("race", {"n": 1, "runs": 0}, 422, "bad-value", "/runs"),
         ("race", {"n": 1, "runs": 21}, 422, "bad-value", "/runs"),
-        ("race", {"n": (1 << 20) + 1}, 413, "too-large", "/n"),
+        ("race", {"n": (1 << 18) + 1}, 413, "too-large", "/n"),
         ("race", {"n": 1, "device": "tpu"}, 422, "bad-value", "/device"),
         ("race", {"n": 1, "device": "cuda:7"}, 503, "no-device", "/device"),
         ("shift", {"n": 8}, 422, "bad-value", "/barriers"),
@@ -479,7 +479,7 @@ def test_a_wrong_field_is_named(daemon, call, fields, status, name, pointer):
         ("reduce", {"a": [1] * 4097, "b": [1] * 4097}, 4096),
         ("reduce", {"a": [1], "b": [1], "block": 2000}, 1024),
         ("reduce", {"a": [1] * 1025, "b": [1] * 1025}, 1024),
-        ("race", {"n": 1 << 30}, 1 << 20),
+        ("race", {"n": 1 << 30}, 1 << 18),
         ("shift", {"n": 4000, "barriers": 0}, 1024),
         ("barrier", {"n": 4000}, 1024),
         ("rounding", {"a": [1] * 65537, "b": [1] * 65537}, 65536),

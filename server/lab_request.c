@@ -325,6 +325,8 @@ enum error lab_request_read(struct lab_request *request, const char *body, size_
                             struct problem *problem)
 {
     json_t *root;
+    if (size == 0)
+        return problem_set(problem, ERR_SYNTAX, "the body is empty; send a JSON object");
     enum error error = check_commas(body, size, max_values, problem);
     if (error == ERR_OK)
         error = document_load(body, size, JSON_DECODE_INT_AS_REAL, &root, problem);

@@ -9,10 +9,10 @@
 #include "gpu/kernels/ladder_map.h"
 #include "gpu/kernels/rung.h"
 
-/* 132 multiprocessors; blocks of each kernel as the occupancy of CUDA 13.0 for sm_90 says. */
+/* 132 multiprocessors; blocks as the kernels' launch bounds want them there. */
 const struct rung_machine rung_machine_usual = {
-    .grid_capacity = {264, 264},
-    .exact = {{.threads = 256, .capacity = 132}, {.threads = 256, .capacity = 132}},
+    .grid_capacity = {2 * 132, 2 * 132},
+    .exact = {{.threads = 256, .capacity = 3 * 132}, {.threads = 352, .capacity = 132}},
 };
 
 /* --- arithmetic --- */
@@ -198,8 +198,8 @@ static struct grid_task task_of(const struct rung *rung, const struct rung_call 
 /* --- the table --- */
 
 static const struct rung rows[] = {
-#define X(symbol, text, ...) \
-    {.name = text, .source = "gpu/kernels/" #symbol ".cu", .takes = takes_##symbol, __VA_ARGS__},
+#define X(symbol, text, file, ...) \
+    {.name = text, .source = "gpu/kernels/" file, .takes = takes_##symbol, __VA_ARGS__},
     LADDER_MAP(X)
 #undef X
 };
@@ -224,7 +224,7 @@ const struct rung *ladder_find(const char *name)
 
 const char *ladder_list(void)
 {
-#define X(symbol, text, ...) ", " text
+#define X(symbol, text, file, ...) ", " text
     return LADDER_MAP(X) + 2; /* without the first comma */
 #undef X
 }

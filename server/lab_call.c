@@ -395,6 +395,8 @@ static enum error refuse(const struct exchange *exchange, struct problem *proble
 enum error lab_call_resume(struct exchange *exchange, struct problem *problem)
 {
     struct lab_call *call = exchange->lab_call;
+    if (exchange->job.error == ERR_OK && clock_ns() > exchange->job.deadline_ns)
+        exchange->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
     if (exchange->job.error != ERR_OK)
         return refuse(exchange, problem);
     text_fini(&exchange->out);

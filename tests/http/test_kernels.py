@@ -304,6 +304,7 @@ def test_a_rung_goes_to_no_device_that_is_not_there(daemon, wanted):
     daemon.dot(request).problem(503, "no-device")
 
 
+@pytest.mark.every_build
 def test_requests_with_kernels_and_without_do_not_meet(daemon):
     with daemon.wire() as wire:
         for i in range(1, 40):

@@ -78,8 +78,8 @@ enum error ladder_run(struct ladder *ladder, const struct ladder_ask *ask,
 
 /* --- measuring --- */
 
-/* Source of the mixing: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators,
- * 2014. */
+/* Source of the mixing: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number
+ * generators, 2014. */
 static uint64_t mixed(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

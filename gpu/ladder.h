@@ -1,8 +1,8 @@
 /* ladder.h - rungs of the kernel ladder on host operands: run, bounded, timed.
  *
  * Door: ladder_open() a machine, the emulation or a CUDA device; ladder_run() one sum by a rung,
- * ladder_measure() the time of one. A machine belongs to one thread, the lab's. On a device it has a
- * stream of the lowest priority, so that waiting blocks of the service go first. An ERR_DEVICE is
+ * ladder_measure() the time of one. A machine belongs to one thread, the lab's. On a device it has
+ * a stream of the lowest priority, so that waiting blocks of the service go first. An ERR_DEVICE is
  * final for the device.
  */
 #ifndef GPU_LADDER_H
@@ -45,8 +45,8 @@ struct ladder_answer {
     int64_t copy_in_ns, compute_ns, copy_out_ns; /* by events; emulated: by the clock, no copies */
 };
 
-/* One sum that rung_check() let pass. Of the lab's own rungs lanes run in lockstep when emulated, so
- * that they go wrong as on a device. ERR_NOMEM, ERR_DEVICE. */
+/* One sum that rung_check() let pass. Of the lab's own rungs lanes run in lockstep when emulated,
+ * so that they go wrong as on a device. ERR_NOMEM, ERR_DEVICE. */
 enum error ladder_run(struct ladder *ladder, const struct ladder_ask *ask,
                       struct ladder_answer *ret, struct problem *problem);
 
@@ -55,15 +55,15 @@ struct ladder_time {
     double median_us, least_us; /* of clearing and launches, operands in place, cold L2 */
 };
 
-/* Runs it on operands drawn from the seed (a and b are not read) until budget_ns are over or runs_max
- * reached; once at least. ERR_NOMEM, ERR_DEVICE. */
+/* Runs it on operands drawn from the seed (a and b are not read) until budget_ns are over or
+ * runs_max reached; once at least. ERR_NOMEM, ERR_DEVICE. */
 enum error ladder_measure(struct ladder *ladder, const struct ladder_ask *ask, int64_t budget_ns,
                           uint32_t runs_max, struct ladder_time *ret, struct problem *problem);
 
 /* value->sum is what a rung of this depth gave for host operands (of exact the whole value but
- * sum_abs): sets sum_abs, error_bound, proved, and flags. A sum that should not be finite and is not
- * is right; one that overflowed on the way, and any of the lab's own rungs, has an infinite bound.
- * Every NaN becomes the same one. */
+ * sum_abs): sets sum_abs, error_bound, proved, and flags. A sum that should not be finite and is
+ * not is right; one that overflowed on the way, and any of the lab's own rungs, has an infinite
+ * bound. Every NaN becomes the same one. */
 void ladder_settle(const struct ladder_ask *ask, const struct rung_takes *takes,
                    struct dot_value *value);
 

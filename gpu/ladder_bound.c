@@ -8,8 +8,8 @@
 #include "gpu/exact/sum.h"
 #include "gpu/ladder.h"
 
-/* An upper bound of S, the exact sum of |a_i b_i|, from the computed one S~ of depth d in float64: with
- * u = 2^-53 and products that lose at most eta = 2^-1074 each to underflow,
+/* An upper bound of S, the exact sum of |a_i b_i|, from the computed one S~ of depth d in float64:
+ * with u = 2^-53 and products that lose at most eta = 2^-1074 each to underflow,
  *   S <= (S~ + n eta) / (1 - gamma), gamma = (d + 1) u / (1 - (d + 1) u),
  * as in bound.c. (d + 1) u is below 2^-10 for any row that fits memory, so that 1 / (1 - gamma) is
  * below 1 + 2 (d + 1) 2^-53 (1 + 2^-9) < 1 + 4 (d + 1) u. */
@@ -22,11 +22,11 @@ static double sum_abs_above(enum dtype dtype, uint64_t n, double sum_abs)
     return (sum_abs + (double)n * 0x1p-1074) * (1 + 4 * hu);
 }
 
-/* In the element type, of unit roundoff u, least number eta and least normal number lambda, the sum of
- * n products in a tree in which each passes h roundings at most:
+/* In the element type, of unit roundoff u, least number eta and least normal number lambda, the
+ * sum of n products in a tree in which each passes h roundings at most:
  *   sum = sum of (a_i b_i (1 + d_0) + e_i) times its h factors (1 + d), |d| <= u, |e_i| <= eta / 2.
- * The factors of a product make |prod - 1| <= (1 + u)^(h + 1) - 1 <= expm1((h + 1) u) =: g, for every h;
- * hence
+ * The factors of a product make |prod - 1| <= (1 + u)^(h + 1) - 1 <= expm1((h + 1) u) =: g, for
+ * every h; hence
  *   |sum - exact| <= g S + n eta / 2 (1 + g).
  * Additions lose nothing to underflow, but atomicAdd of float32 takes each subnormal operand, and a
  * subnormal result, for zero: less than 2 lambda an addition, for what lies in memory is never

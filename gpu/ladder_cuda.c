@@ -1,8 +1,8 @@
 /* ladder_cuda.c - a CUDA device as a machine of the ladder (see ladder_backend.h).
  *
- * Its stream is of the default priority, the lowest there is; the service's stream is above it. Memory
- * for operands is kept from sum to sum up to a limit and goes after a larger one: giving it back waits
- * for the device.
+ * Its stream is of the default priority, the lowest there is; the service's stream is above it.
+ * Memory for operands is kept from sum to sum up to a limit and goes after a larger one: giving it
+ * back waits for the device.
  */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>

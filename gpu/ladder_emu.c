@@ -1,5 +1,5 @@
-/* ladder_emu.c - the emulation as a machine of the ladder (see ladder_backend.h); in its place, the CPU
- * itself computes what /v1/dot would.
+/* ladder_emu.c - the emulation as a machine of the ladder (see ladder_backend.h); in its place,
+ * the CPU itself computes what /v1/dot would.
  */
 #include <assert.h>
 #include <stdlib.h>

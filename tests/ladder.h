@@ -1,5 +1,5 @@
-/* ladder.h - what every machine's rungs are checked for, emulated and on a device. Included once, by a
- * cmocka program. */
+/* ladder.h - what every machine's rungs are checked for, emulated and on a device. Included once,
+ * by a cmocka program. */
 #ifndef TESTS_LADDER_H
 #define TESTS_LADDER_H
 

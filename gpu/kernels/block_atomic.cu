@@ -1,7 +1,8 @@
-/* block_atomic.cu - rung 5: many blocks, a tree in each, an atomicAdd a block. Takes away the queue.
+/* block_atomic.cu - rung 5: many blocks, a tree in each, an atomicAdd a block. Takes away the
+ * queue.
  *
- * Idea      a thread brings its product, or zero behind the vector's end; the block adds by halves as
- *           in tree.cu, and thread 0 adds the block's sum to the total.
+ * Idea      a thread brings its product, or zero behind the vector's end; the block adds by halves
+ *           as in tree.cu, and thread 0 adds the block's sum to the total.
  * Cost      8 n bytes read once, 4 at a time; log2(block) + 1 barriers and one atomic a block.
  * Order     any: as the blocks arrive.
  * Error     depth log2(block) + blocks, and atomicAdd of float32 takes subnormal numbers for zero.

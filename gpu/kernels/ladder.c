@@ -163,8 +163,8 @@ static void takes_grid_atomic(const struct rung_machine *machine, enum dtype dty
 }
 
 /* Barriers, see exact_rows.cuh: the task is fetched; limbs are folded between two; the row ends. A
- * split row arrives with two more, and the last block takes the total with one. Atomics: every limb,
- * what is not finite, and the arrival. */
+ * split row arrives with two more, and the last block takes the total with one. Atomics: every
+ * limb, what is not finite, and the arrival. */
 static void takes_exact(const struct rung_machine *machine, enum dtype dtype, uint64_t n,
                         uint32_t threads, struct rung_takes *ret)
 {

@@ -1,10 +1,10 @@
 /* ladder.h - the kernel ladder: its rungs, what each takes for n products, and how one is launched.
  *
- * Door: ladder_rows() is the only list of rungs: GET /v1/kernels, the kernel option, the lab, tests,
- * measurements and README.md read it. rung_check() says whether a rung computes a sum, rung_takes()
- * what that takes, rung_cuda() and rung_emulated() launch it (gpu/ladder.h chooses), rung_value()
- * reads what it left. Plain arithmetic but for the launches: any thread. Element types are
- * DTYPE_FLOAT32 and DTYPE_FLOAT64.
+ * Door: ladder_rows() is the only list of rungs: GET /v1/kernels, the kernel option, the lab,
+ * tests, measurements and README.md read it. rung_check() says whether a rung computes a sum,
+ * rung_takes() what that takes, rung_cuda() and rung_emulated() launch it (gpu/ladder.h chooses),
+ * rung_value() reads what it left. Plain arithmetic but for the launches: any thread. Element
+ * types are DTYPE_FLOAT32 and DTYPE_FLOAT64.
  */
 #ifndef GPU_KERNELS_LADDER_H
 #define GPU_KERNELS_LADDER_H
@@ -37,7 +37,7 @@ enum rung_order {
 };
 const char *rung_order_name(enum rung_order order); /* "fixed", "any", "none matters" */
 
-/* How a device is filled, for the rungs whose grid follows the device; [DTYPE_FLOAT32, _FLOAT64]. */
+/* How a device is filled, for the rungs whose grid follows it; [DTYPE_FLOAT32, _FLOAT64]. */
 struct rung_machine {
     uint32_t grid_capacity[2]; /* blocks of grid-atomic that it holds at once */
     struct exact_shape exact[2];
@@ -108,8 +108,8 @@ struct rung_call {
     void *result;     /* RUNG_RESULT_BYTES, 16-byte aligned; the launch clears what must be zero */
     void *scratch;    /* RUNG_SCRATCH_BYTES, likewise */
     void *stream;     /* cudaStream_t; unused when emulated */
-    /* Only emulated: as in struct emu_grid (gpu/emu/emu.h). A stopped kernel leaves result as it was
-     * at that moment. */
+    /* Only emulated: as in struct emu_grid (gpu/emu/emu.h). A stopped kernel leaves result as it
+     * was at that moment. */
     uint64_t seed;
     bool is_lockstep;
     struct emu_trace *trace; /* of all launches; NULL: not recorded */

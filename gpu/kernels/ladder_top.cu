@@ -1,7 +1,8 @@
 /* ladder_top.cu - the upper end of the ladder: the service's own kernels with a table of one task.
  *
  * rung 7, grid-atomic, is grid_atomic.cu; rung 9, exact, is exact.cu. In the emulation a launch of
- * theirs follows the emulation's settings: no seed of the call, and no trace, for they watch nothing.
+ * theirs follows the emulation's settings: no seed of the call, and no trace, for they watch
+ * nothing.
  */
 #include "gpu/kernels/exact.h"
 #include "gpu/kernels/grid_atomic.h"
@@ -10,7 +11,8 @@
 namespace
 {
 
-/* What a stream of the call is for cudaLaunchKernel(); the emulation wants one and asks it nothing. */
+/* What a stream of the call is for cudaLaunchKernel(); the emulation wants one and asks it
+ * nothing. */
 inline cudaStream_t stream_of(const rung_launch *launch)
 {
 #ifdef DOTD_EMULATION

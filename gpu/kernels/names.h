@@ -1,4 +1,5 @@
-/* names.h - the service's kernels under names of the emulation's own, where they are compiled for it.
+/* names.h - the service's kernels under names of the emulation's own, where they are compiled for
+ * it.
  *
  * Door: included by the headers that declare them. A daemon with CUDA has them twice.
  */

@@ -1,9 +1,9 @@
 /* rung.cuh - what the rungs of the ladder share: operands, products, launching.
  *
- * Door: a rung's file has a kernel<T> of one argument, operands<T>, and ends with RUNG_SYMBOL(name),
- * which runs it by run_rung(), clear_and_run_rung() or, launch by launch, run(). The file is compiled
- * twice, by nvcc and by the C++ compiler for the emulation, and both go into one program: the symbol
- * says which it is.
+ * Door: a rung's file has a kernel<T> of one argument, operands<T>, and ends with
+ * RUNG_SYMBOL(name), which runs it by run_rung(), clear_and_run_rung() or, launch by launch,
+ * run(). The file is compiled twice, by nvcc and by the C++ compiler for the emulation, and both
+ * go into one program: the symbol says which it is.
  */
 #ifndef GPU_KERNELS_RUNG_CUH
 #define GPU_KERNELS_RUNG_CUH

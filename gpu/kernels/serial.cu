@@ -1,7 +1,7 @@
 /* serial.cu - rung 1: one block, products in shared memory, thread 0 adds. Takes away the race.
  *
- * Idea      each thread leaves its product in a cell of its own; behind the barrier, which makes all
- *           cells seen, thread 0 adds them one after the other.
+ * Idea      each thread leaves its product in a cell of its own; behind the barrier, which makes
+ *           all cells seen, thread 0 adds them one after the other.
  * Cost      one barrier; n - 1 additions in a row, each waiting for a load and for the one before.
  * Order     fixed.
  * Error     depth n - 1.

@@ -1,8 +1,8 @@
 /* thread_atomic.cu - rung 4: many blocks, an atomicAdd a thread. Takes away the limit of one block.
  *
  * Idea      as race.cu, but reading, adding and writing are one operation that nobody interrupts.
- * Cost      8 n bytes read once, and n additions of one address, done one after the other: a queue as
- *           long as the vector.
+ * Cost      8 n bytes read once, and n additions of one address, done one after the other: a queue
+ *           as long as the vector.
  * Order     any: as the threads arrive.
  * Error     depth n - 1, and atomicAdd of float32 takes subnormal numbers for zero.
  * Needs     *result zero before the launch; any n.

@@ -1,8 +1,8 @@
 /* tree.cu - rung 3: one block adds by halves. Takes away half-empty warps and shared banks.
  *
  * Idea      thread t adds cell t + half to cell t for all t < half, then half halves (tree.cuh).
- *           Working threads stay side by side, so whole warps fall idle, and a warp's cells lie side
- *           by side, a bank each.
+ *           Working threads stay side by side, so whole warps fall idle, and a warp's cells lie
+ *           side by side, a bank each.
  * Cost      log2(block) steps with a barrier each, behind one for the products.
  * Order     fixed.
  * Error     depth log2(block), rounded up.

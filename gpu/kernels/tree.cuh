@@ -1,4 +1,5 @@
-/* tree.cuh - how a block adds: by halves in shared memory (see tree.cu, block_atomic.cu, two_pass.cu).
+/* tree.cuh - how a block adds: by halves in shared memory (see tree.cu, block_atomic.cu,
+ * two_pass.cu).
  *
  * Door: tree_sum(), by all threads of the block.
  */
@@ -12,7 +13,7 @@ namespace
 
 /* Adds the upper half of the cells to the lower one until at most `least` are left, and returns how
  * many. Of an odd number the middle cell waits for the next step, so that any block will do. The
- * barrier stands on the common path: one inside the branch would be reached by some threads only. */
+ * barrier stands on the common path: in the branch only some threads would reach it. */
 template <typename T>
 __device__ inline unsigned add_by_halves(watched<T> *sum, unsigned cells, unsigned least)
 {

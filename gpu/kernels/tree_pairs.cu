@@ -3,8 +3,8 @@
  * Idea      the cells that still count lie `stride` apart, and thread t stands at the t-th of them.
  *           Every second thread adds its right neighbour's to its own; then the stride doubles.
  * Cost      log2(block) steps with a barrier each, behind one for the products. In each step every
- *           other lane of a working warp idles, and the cells of a warp share banks: at stride s one
- *           bank is asked for 2 s cells, up to 16.
+ *           other lane of a working warp idles, and the cells of a warp share banks: at stride s
+ *           one bank is asked for 2 s cells, up to 16.
  * Order     fixed; the pairs of tree.cu are others, and so may be the last bits.
  * Error     depth log2(block), rounded up.
  * Needs     n not above the block's threads, 1024 at most; any number of those.

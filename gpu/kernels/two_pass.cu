@@ -1,8 +1,8 @@
 /* two_pass.cu - rung 8: partial sums in global memory and a second launch. Takes away the atomics.
  *
- * Idea      at most 1024 blocks stride over the vectors, and each leaves its tree's sum in a cell of
- *           its own; then one block strides over the cells. A launch begins when the one before it
- *           has ended, which is the barrier between blocks.
+ * Idea      at most 1024 blocks stride over the vectors, and each leaves its tree's sum in a cell
+ *           of its own; then one block strides over the cells. A launch begins when the one before
+ *           it has ended, which is the barrier between blocks.
  * Cost      8 n bytes read once; 2 (log2(block) + 1) barriers; a launch more, some 2 us.
  * Order     fixed by n and the block size alone: the grid does not follow the device, so every
  *           device gives the same bits.
@@ -18,8 +18,8 @@ namespace
 
 const int LOADS = 4; /* of each operand in flight a thread */
 
-/* The thread's own products, a grid apart, added in their order. All loads of a round are issued before
- * any is used. */
+/* The thread's own products, a grid apart, added in their order. All loads of a round are issued
+ * before any is used. */
 template <typename T> __device__ inline T share_of(const operands<T> &in)
 {
     const uint64_t step = (uint64_t)gridDim.x * blockDim.x;

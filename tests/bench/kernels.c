@@ -2,8 +2,8 @@
  * checked; and one job's and 64 jobs' time on the device through gpu.h.
  *
  * Usage: bench_kernels [largest n, default 1e8]. All run in one go, in turn, with L2 flushed before
- * each run, and are timed by CUDA events behind that flush, so that launches are queued by then; what
- * a rung must clear counts. Medians. Slow ones run less often. Exit status 1: a sum was wrong.
+ * each run, and are timed by CUDA events behind that flush, so that launches are queued by then;
+ * what a rung must clear counts. Medians. Slow ones run less often. Exit status 1: a sum was wrong.
  */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -103,7 +103,7 @@ static void bench_close(struct bench *bench)
     REQUIRE(cudaStreamDestroy(bench->stream));
 }
 
-/* Uniform in [0, 1), so that the sum is as large as the sum of magnitudes and errors can be told. */
+/* Uniform in [0, 1): the sum is as large as the sum of magnitudes, so that errors can be told. */
 static void fill(char *data, char *d_data, enum dtype dtype, uint64_t n)
 {
     const size_t size = dtype_size(dtype);

@@ -1,4 +1,5 @@
-/* The kernel ladder on every CUDA device, beside its emulation; skipped by name where there is none.
+/* The kernel ladder on every CUDA device, beside its emulation; skipped by name where there is
+ * none.
  *
  *   ladder_device_test [LARGEST]      n of the longest sums; the emulated device is slow
  */

@@ -1,5 +1,5 @@
-/* The kernel ladder, emulated: every rung's sum, its bound, its order, what it takes and what it races
- * for. */
+/* The kernel ladder, emulated: every rung's sum, its bound, its order, what it takes and what it
+ * races for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

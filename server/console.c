@@ -104,9 +104,9 @@ static enum error send_file(struct exchange *exchange, const struct file *file)
                   "base-uri 'none'");
     if (file == &files[0])
         answer_header(&answer, "Vary", "Accept");
+    /* Under 304 libmicrohttpd sends the file's length and leaves the file out, as for HEAD. */
     text_clear(&exchange->out);
-    if (!fresh)
-        text_append(&exchange->out, file->data, (size_t)(file->end - file->data));
+    text_append(&exchange->out, file->data, (size_t)(file->end - file->data));
     return answer_send(exchange, &answer);
 }
 

@@ -1,11 +1,12 @@
-/* api.js - calling the daemon. Addresses are relative, so that a proxy may serve it below a path. */
-import { has } from "./text.js";
+/* api.js - calling the daemon. Addresses are relative, so that a proxy may serve it below a path.
+ */
+import {has} from "./text.js";
 
 /* What went wrong, for problemBox(): key and values of texts/, detail in the server's words. */
 export class Problem extends Error {
   constructor(key, values = {}, more = {}) {
     super(more.detail ?? key);
-    Object.assign(this, { key, values }, more);
+    Object.assign(this, {key, values}, more);
   }
 }
 
@@ -13,10 +14,14 @@ async function refused(response) {
   let body = {};
   try {
     body = await response.json();
-  } catch { /* a proxy's page: the status says enough */ }
+  } catch { /* a proxy's page: the status says enough */
+  }
   const key = `problem.${String(body.type ?? "").split("/").pop()}`;
-  return new Problem(has(key) ? key : "problem.status", { status: String(response.status) }, {
-    detail: body.detail, limit: body.limit, setting: body.setting, status: response.status,
+  return new Problem(has(key) ? key : "problem.status", {status: String(response.status)}, {
+    detail: body.detail,
+    limit: body.limit,
+    setting: body.setting,
+    status: response.status,
     retry_s: Number(response.headers.get("Retry-After")) || 0,
   });
 }
@@ -25,7 +30,7 @@ async function refused(response) {
 async function ask(path, options) {
   let response;
   try {
-    response = await fetch(path, { cache: "no-store", ...options });
+    response = await fetch(path, {cache: "no-store", ...options});
   } catch (error) {
     if (error.name === "AbortError")
       throw error;
@@ -36,14 +41,16 @@ async function ask(path, options) {
   return response;
 }
 
-const JSON_ONLY = { Accept: "application/json" };
+const JSON_ONLY = {
+  Accept: "application/json"
+};
 
 export async function get(path, signal) {
-  return (await ask(path, { signal, headers: JSON_ONLY })).json();
+  return (await ask(path, {signal, headers: JSON_ONLY})).json();
 }
 
 export async function getText(path, signal) {
-  return (await ask(path, { signal })).text();
+  return (await ask(path, {signal})).text();
 }
 
 /* body: an object, text that is JSON already, or bytes. */
@@ -52,13 +59,16 @@ export async function post(path, body, signal) {
   const text = typeof body === "string" || raw ? body : JSON.stringify(body);
   const type = raw ? "application/octet-stream" : "application/json";
   return (await ask(path, {
-    method: "POST", body: text, signal, headers: { ...JSON_ONLY, "Content-Type": type },
+    method: "POST",
+    body: text,
+    signal,
+    headers: {...JSON_ONLY, "Content-Type": type},
   })).json();
 }
 
 /* post(), asked again while the lab is busy with somebody else's experiment. */
 export async function postPatiently(path, body, signal, tries = 10) {
-  for (; ; tries--) {
+  for (;; tries--) {
     try {
       return await post(path, body, signal);
     } catch (problem) {
@@ -81,7 +91,7 @@ export function pause(ms, signal) {
     }, ms);
     if (signal?.aborted)
       stop();
-    signal?.addEventListener("abort", stop, { once: true });
+    signal?.addEventListener("abort", stop, {once: true});
   });
 }
 

@@ -1,19 +1,25 @@
 /* numbers.js - numbers as text, in both directions, without losing a digit of either. */
-import { Problem } from "./api.js";
-import { grouped } from "./text.js";
+import {Problem} from "./api.js";
+import {grouped} from "./text.js";
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
-const WORDS = { nan: "NaN", inf: "Infinity", infinity: "Infinity", "∞": "Infinity" };
+const WORDS = {
+  nan: "NaN",
+  inf: "Infinity",
+  infinity: "Infinity",
+  "∞": "Infinity"
+};
 
-/* "1e3", "-.5", "+2", "nan", "-inf" as JSON of this daemon; undefined when it is no number. Digits are
- * kept as they came: the server rounds them once. */
-function jsonNumber(token) {
+/* "1e3", "-.5", "+2", "nan", "-inf" as JSON of this daemon; undefined when it is no number. Digits
+ * are kept as they came: the server rounds them once. */
+function jsonNumber(typed) {
+  const token = typed.replaceAll("−", "-");  // a minus as it is printed
   if (NUMBER.test(token)) {
     const [, sign, whole, fraction, exponent] = /^([+-]?)0*(\d*)\.?(\d*)(.*)$/.exec(token);
     return `${sign === "-" ? "-" : ""}${whole || "0"}${fraction ? `.${fraction}` : ""}${exponent}`;
   }
-  const word = WORDS[token.replace(/^[+-−]/, "").toLowerCase()];
-  return word && (/^[-−]/.test(token) && word !== "NaN" ? `-${word}` : word);
+  const word = WORDS[token.replace(/^[+-]/, "").toLowerCase()];
+  return word && (token.startsWith("-") && word !== "NaN" ? `-${word}` : word);
 }
 
 /* Numbers between blanks, commas, semicolons or line ends, as JSON texts. */
@@ -22,7 +28,7 @@ export function readNumbers(text) {
   return tokens.map((token, i) => {
     const number = jsonNumber(token);
     if (number === undefined)
-      throw new Problem("problem.number", { word: token.slice(0, 40), place: i + 1 });
+      throw new Problem("problem.number", {word: token.slice(0, 40), place: i + 1});
     return number;
   });
 }
@@ -41,7 +47,7 @@ export function shown(value) {
 /* At most so many significant digits: for cells, axes and tables that compare. */
 export function brief(value, digits = 4) {
   if (typeof value !== "number")
-    return { Infinity: "∞", "-Infinity": "−∞" }[value] ?? shown(value);
+    return {Infinity: "∞", "-Infinity": "−∞"}[value] ?? shown(value);
   if (value === 0)
     return "0";
   const size = Math.abs(value);
@@ -72,12 +78,12 @@ export function time(us) {
 
 /* Sign, exponent and fraction of the bits of a float. */
 export function fieldsOf(bits, dtype) {
-  const width = { float64: 11, float32: 8, bfloat16: 8, float16: 5 }[dtype];
+  const width = {float64: 11, float32: 8, bfloat16: 8, float16: 5}[dtype];
   if (width === undefined || typeof bits !== "string")
     return null;
   const size = (bits.length - 2) * 4;
   const text = BigInt(bits).toString(2).padStart(size, "0");
-  return { sign: text[0], exponent: text.slice(1, 1 + width), fraction: text.slice(1 + width) };
+  return {sign: text[0], exponent: text.slice(1, 1 + width), fraction: text.slice(1 + width)};
 }
 
 /* "0–3, 8, 10–11" of a rising list. */
@@ -90,6 +96,7 @@ export function ranges(list) {
     else
       found.push([value, value]);
   }
-  const words = found.slice(0, 6).map(([first, end]) => (first === end ? `${first}` : `${first}–${end}`));
+  const words = found.slice(0, 6).map(
+      ([first, end]) => (first === end ? `${first}` : `${first}–${end}`));
   return words.join(", ") + (found.length > 6 ? ", …" : "");
 }

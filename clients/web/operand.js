@@ -3,19 +3,34 @@
  * Text keeps its digits: the server rounds them once. The elements of a file are sent as they are,
  * unless the other operand is text: then they are written as numbers.
  */
-import { Problem } from "./api.js";
-import { readNumbers } from "./numbers.js";
+import {Problem} from "./api.js";
+import {readNumbers} from "./numbers.js";
 
 const SIZES = {
-  float16: 2, bfloat16: 2, float32: 4, float64: 8, int8: 1, uint8: 1, int32: 4, int64: 8,
-  complex64: 8, complex128: 16,
+  float16: 2,
+  bfloat16: 2,
+  float32: 4,
+  float64: 8,
+  int8: 1,
+  uint8: 1,
+  int32: 4,
+  int64: 8,
+  complex64: 8,
+  complex128: 16,
 };
 export const DTYPES = Object.keys(SIZES);
 
 /* NumPy's codes of the same types. */
 const CODES = {
-  f2: "float16", f4: "float32", f8: "float64", i1: "int8", u1: "uint8", i4: "int32", i8: "int64",
-  c8: "complex64", c16: "complex128",
+  f2: "float16",
+  f4: "float32",
+  f8: "float64",
+  i1: "int8",
+  u1: "uint8",
+  i4: "int32",
+  i8: "int64",
+  c8: "complex64",
+  c16: "complex128",
 };
 
 function halfOf(bits) {
@@ -54,7 +69,7 @@ function nest(texts, shape) {
   return `[${rows.join(",")}]`;
 }
 
-function fileText({ bytes, dtype, little, shape }) {
+function fileText({bytes, dtype, little, shape}) {
   const view = new DataView(bytes), size = SIZES[dtype], texts = [];
   const part = dtype === "complex64" ? "float32" : dtype === "complex128" ? "float64" : dtype;
   const step = part === dtype ? size : size / 2;
@@ -75,14 +90,19 @@ function readNpy(name, buffer) {
   const shape = /'shape':\s*\(([\d,\s]*)\)/.exec(head);
   const columns = /'fortran_order':\s*True/.test(head);
   if (code === null || shape === null || !(code[2] in CODES))
-    throw new Problem("problem.npy", { name, type: code?.[2] ?? "?" });
+    throw new Problem("problem.npy", {name, type: code?.[2] ?? "?"});
   const dimensions = shape[1].split(",").filter((text) => text.trim() !== "").map(Number);
   if (columns && dimensions.length > 1)
-    throw new Problem("problem.columns", { name });
+    throw new Problem("problem.columns", {name});
   const dtype = CODES[code[2]];
   return {
-    name, dtype, little: code[1] !== ">", shape: dimensions.length ? dimensions : [1],
-    bytes: buffer.slice(first + size), skip: first + size, npy: true,
+    name,
+    dtype,
+    little: code[1] !== ">",
+    shape: dimensions.length ? dimensions : [1],
+    bytes: buffer.slice(first + size),
+    skip: first + size,
+    npy: true,
   };
 }
 
@@ -95,25 +115,28 @@ function isNpy(buffer) {
 /* Numbers in text have no zero bytes and no control characters but blanks. */
 function isText(buffer) {
   return new Uint8Array(buffer, 0, Math.min(4096, buffer.byteLength))
-    .every((byte) => byte >= 0x20 || (byte >= 9 && byte <= 13));
+      .every((byte) => byte >= 0x20 || (byte >= 9 && byte <= 13));
 }
 
-/* What a file holds: {text}, or {name, bytes, ...} whose dtype is undefined when it must be chosen. */
+/* What a file holds: {text}, or {name, bytes, ...} whose dtype is undefined when it must be
+ * chosen. */
 export async function readFile(file) {
   const buffer = await file.arrayBuffer();
   if (isNpy(buffer))
     return readNpy(file.name, buffer);
   if (isText(buffer))
-    return { text: new TextDecoder().decode(buffer) };
-  return { name: file.name, bytes: buffer, little: true, skip: 0, npy: false };
+    return {text: new TextDecoder().decode(buffer)};
+  return {name: file.name, bytes: buffer, little: true, skip: 0, npy: false};
 }
 
-/* A raw file with its type chosen. */
+/* A file whose type is known: by itself, or chosen. */
 export function withDtype(operand, dtype) {
+  if (operand.npy)
+    return operand;
   const count = operand.bytes.byteLength / SIZES[dtype];
   if (!Number.isInteger(count))
-    throw new Problem("problem.whole", { name: operand.name, dtype, size: SIZES[dtype] });
-  return operand.npy ? operand : { ...operand, dtype, shape: [count] };
+    throw new Problem("problem.whole", {name: operand.name, dtype, size: SIZES[dtype]});
+  return {...operand, dtype, shape: [count]};
 }
 
 /* JSON as it came, or numbers in lines. */
@@ -135,16 +158,16 @@ export function rawOf(a, b) {
   if (a.dtype !== b.dtype || a.little !== b.little)
     return a.dtype === b.dtype ? null : refuseMix(a, b);
   const code = Object.keys(CODES).find((key) => CODES[key] === a.dtype);
-  const query = { dtype: a.little ? a.dtype : `>${code}` };
+  const query = {dtype: a.little ? a.dtype : `>${code}`};
   if (a.shape.length > 1 || b.shape.length > 1)
-    Object.assign(query, { shape_a: a.shape.join(), shape_b: b.shape.join() });
+    Object.assign(query, {shape_a: a.shape.join(), shape_b: b.shape.join()});
   else if (a.shape[0] !== b.shape[0])
-    throw new Problem("problem.lengths", { a: a.shape[0], b: b.shape[0] });
-  return { body: new Blob([a.bytes, b.bytes]), query };
+    throw new Problem("problem.lengths", {a: a.shape[0], b: b.shape[0]});
+  return {body: new Blob([a.bytes, b.bytes]), query};
 }
 
 function refuseMix(a, b) {
-  throw new Problem("problem.types", { a: a.dtype, b: b.dtype });
+  throw new Problem("problem.types", {a: a.dtype, b: b.dtype});
 }
 
 /* How a shell writes the elements of a file. */

@@ -1,20 +1,27 @@
 /* text.js - every visible word: texts/LANGUAGE.json, shown again when the language changes.
  *
- * say(), label() and hint() put a text into an element and leave its key there, so that choose() can
- * put the same text in another language. Values fill {placeholders}: a number is written as the
- * language writes numbers, a function is asked when the text is put, anything else stays as it is.
+ * say(), label() and hint() put a text into an element and leave its key there, so that choose()
+ * can put the same text in another language. Values fill {placeholders}: a number is written as
+ * the language writes numbers, a function is asked when the text is put, anything else stays as it
+ * is.
  */
-const LANGUAGES = { en: "English", ru: "Русский", uk: "Українська" };
-const REMEMBERED = "dotd.language";
+const LANGUAGES = {
+  en: "English",
+  ru: "Русский",
+  uk: "Українська"
+};
+const REMEMBERED = "dotd-language";
 const KINDS = {
-  text: (element, words) => { element.textContent = words; },
+  text: (element, words) => {
+    element.textContent = words;
+  },
   label: (element, words) => element.setAttribute("aria-label", words),
   hint: (element, words) => element.setAttribute("placeholder", words),
 };
 
 let texts = {};
 let language = "en";
-const given = new WeakMap(); // element -> {kind: values}
+const given = new WeakMap();  // element -> {kind: values}
 
 export function has(key) {
   return key in texts;
@@ -30,13 +37,13 @@ export function t(key, values = {}) {
 }
 
 export function grouped(number) {
-  return new Intl.NumberFormat(language, { maximumFractionDigits: 20 }).format(number);
+  return new Intl.NumberFormat(language, {maximumFractionDigits: 20}).format(number);
 }
 
 function put(kind, element, key, values) {
   element.dataset[kind] = key;
   if (values !== undefined)
-    given.set(element, { ...given.get(element), [kind]: values });
+    given.set(element, {...given.get(element), [kind]: values});
   KINDS[kind](element, t(key, values ?? given.get(element)?.[kind]));
 }
 
@@ -54,7 +61,8 @@ function putAll() {
 function remember(code) {
   try {
     localStorage.setItem(REMEMBERED, code);
-  } catch { /* see above */ }
+  } catch { /* see above */
+  }
 }
 
 function remembered() {

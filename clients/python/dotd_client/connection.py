@@ -1,0 +1,208 @@
+"""One connection to the service, without asyncio.
+
+Plain sockets never block: a poll waits for whatever comes first, room to send or an answer, so that
+a refusal is heard while the body is still going out. Operands are sent from where they lie.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+from collections.abc import Sequence
+
+
+from .errors import BadAnswer, Unreachable
+from .message import HEAD_BYTES, Body, Head, chunk_size, parse_head
+from .patience import Patience
+from .request import Address, Buffer
+
+PIECE = 64 << 10
+BUFFERS = 512  # of one sendmsg(); Linux takes 1024
+
+
+class Silence(Unreachable):
+    """The connection ended before a byte of the answer."""
+
+
+class Connection:
+    """Over TCP; of one thread at a time."""
+
+    def __init__(self, address: Address, patience: Patience) -> None:
+        place = (address.host, address.port)
+        try:
+            self.socket = socket.create_connection(place, patience.remaining())
+        except TimeoutError:
+            raise patience.late() from None
+        except OSError as error:
+            raise Unreachable(f"{address.host}:{address.port}: {error}") from error
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setblocking(False)
+        self.readable, self.ready = select.poll(), select.poll()
+        self.readable.register(self.socket, select.POLLIN)
+        self.ready.register(self.socket, select.POLLIN | select.POLLOUT)
+        self.was_kept = False
+        self.rest = b""  # received, not read yet
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def is_usable(self) -> bool:
+        """Nothing has come since the last answer: neither an end nor a word that nobody asked for."""
+        return not self.rest and not self.readable.poll(0)
+
+    def send(self, buffers: Sequence[Buffer], patience: Patience) -> bool:
+        """False: an answer came, or the other side closed, before all was sent."""
+        waiting = list(buffers)
+        first = 0
+        try:
+            while first < len(waiting):
+                sent = self._send_some(waiting[first : first + BUFFERS], patience)
+                while first < len(waiting) and sent >= len(waiting[first]):
+                    sent -= len(waiting[first])
+                    first += 1
+                if first < len(waiting):
+                    waiting[first] = memoryview(waiting[first])[sent:]
+                    if self._answers_before_room(patience):
+                        return False
+        except (BrokenPipeError, ConnectionResetError):
+            return False  # what it said before that may be readable still
+        return True
+
+    def _send_some(self, buffers: Sequence[Buffer], patience: Patience) -> int:
+        try:
+            return self.socket.sendmsg(buffers)
+        except BlockingIOError:
+            return 0
+
+    def _answers_before_room(self, patience: Patience) -> bool:
+        events = self.ready.poll(patience.remaining() * 1000)
+        if not events:
+            raise patience.late()
+        return bool(events[0][1] & (select.POLLIN | select.POLLHUP | select.POLLERR))
+
+    def receive(self, size: int, patience: Patience) -> bytes:
+        """What is there, size bytes at most; none at the end."""
+        if not self.readable.poll(patience.remaining() * 1000):
+            raise patience.late()
+        return self.socket.recv(size)
+
+    def receive_into(self, view: memoryview, patience: Patience) -> int:
+        if not self.readable.poll(patience.remaining() * 1000):
+            raise patience.late()
+        return self.socket.recv_into(view)
+
+    def read_head(self, patience: Patience) -> Head:
+        """The next answer's, after those of status 1xx."""
+        while True:
+            data, end = self.rest, self.rest.find(b"\r\n\r\n")
+            while end < 0:
+                if len(data) > HEAD_BYTES:
+                    raise BadAnswer(f"an answer's head of more than {HEAD_BYTES} bytes")
+                data += self._more_of_head(data, patience)
+                end = data.find(b"\r\n\r\n")
+            self.rest = data[end + 4 :]
+            head = parse_head(data[:end])
+            if head.status >= 200:
+                return head
+
+    def _more_of_head(self, data: bytes, patience: Patience) -> bytes:
+        try:
+            piece = self.receive(PIECE, patience)
+        except ConnectionError as error:
+            raise (Unreachable if data else Silence)(str(error)) from error
+        if not piece:
+            raise (Unreachable if data else Silence)("the connection ended before the answer")
+        return piece
+
+    def read_body(self, head: Head, patience: Patience) -> Body:
+        try:
+            if head.is_chunked:
+                return self._read_chunks(patience)
+            size = head.size
+            return self._read_to_end(patience) if size is None else self._read(size, patience)
+        except ConnectionError as error:
+            raise Unreachable(f"within an answer: {error}") from error
+
+    def _read(self, size: int, patience: Patience) -> Body:
+        if size <= len(self.rest):
+            body, self.rest = self.rest[:size], self.rest[size:]
+            return body
+        room = bytearray(size)
+        filled = len(self.rest)
+        room[:filled] = self.rest
+        self.rest = b""
+        with memoryview(room) as view:
+            while filled < size:
+                received = self.receive_into(view[filled:], patience)
+                if received == 0:
+                    raise ConnectionError(f"it ended after {filled} of {size} bytes")
+                filled += received
+        return room
+
+    def _read_to_end(self, patience: Patience) -> bytes:
+        pieces = [self.rest]
+        while pieces[-1] or len(pieces) == 1:
+            pieces.append(self.receive(PIECE, patience))
+        self.rest = b""
+        return b"".join(pieces)
+
+    def _read_line(self, patience: Patience) -> bytes:
+        while b"\n" not in self.rest:
+            piece = self.receive(PIECE, patience)
+            if not piece or len(self.rest) > HEAD_BYTES:
+                raise ConnectionError("it ended between chunks")
+            self.rest += piece
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line
+
+    def _read_chunks(self, patience: Patience) -> bytes:
+        chunks = []
+        while size := chunk_size(self._read_line(patience)):
+            chunks.append(bytes(self._read(size, patience)))
+            self._read_line(patience)
+        while self._read_line(patience).strip():
+            pass  # trailers
+        return b"".join(chunks)
+
+
+class SecureConnection(Connection):
+    """Over TLS, which takes one buffer at a time and tells of nothing while it sends."""
+
+    def __init__(self, address: Address, patience: Patience, context: ssl.SSLContext) -> None:
+        super().__init__(address, patience)
+        self.socket.settimeout(patience.remaining())
+        try:
+            self.socket = context.wrap_socket(self.socket, server_hostname=address.host)
+        except TimeoutError:
+            raise patience.late() from None
+        except OSError as error:
+            self.socket.close()
+            raise Unreachable(f"{address.host}:{address.port}: {error}") from error
+
+    def send(self, buffers: Sequence[Buffer], patience: Patience) -> bool:
+        try:
+            for buffer in buffers:
+                with memoryview(buffer) as view:
+                    for start in range(0, len(view), PIECE):
+                        self.socket.settimeout(patience.remaining())
+                        self.socket.sendall(view[start : start + PIECE])
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
+            return False
+        except TimeoutError:
+            raise patience.late() from None
+        return True
+
+    def receive(self, size: int, patience: Patience) -> bytes:
+        self.socket.settimeout(patience.remaining())
+        try:
+            return self.socket.recv(size)
+        except TimeoutError:
+            raise patience.late() from None
+
+    def receive_into(self, view: memoryview, patience: Patience) -> int:
+        self.socket.settimeout(patience.remaining())
+        try:
+            return self.socket.recv_into(view)
+        except TimeoutError:
+            raise patience.late() from None

@@ -1,0 +1,302 @@
+"""Operands on their way out: arrays and buffers as they lie in memory, lists packed once.
+
+Door: operands_of(). Nothing here copies an array that is contiguous; what the raw form cannot carry
+stays numbers, which travel as JSON, so that the service is who names the element that is wrong.
+"""
+
+from __future__ import annotations
+
+import array
+import struct
+import sys
+from collections.abc import Iterable
+from decimal import Decimal
+from itertools import chain
+from pickle import PickleBuffer
+from typing import Any, NamedTuple, Union
+
+from .elements import TYPES, WORDS, ElementType, split_format, type_named, type_of_format
+
+EXACT_INTEGER = 2**53  # up to here an int is a float64, and so rounds once on its way to less
+
+
+class Raw(NamedTuple):
+    """Elements as bytes in C order."""
+
+    element: ElementType
+    shape: tuple[int, ...]
+    data: memoryview  # format B, one dimension; keeps its owner alive
+    is_big: bool
+    is_untyped: bool = False  # bytes of whatever dtype says
+
+
+class Listed(NamedTuple):
+    """Numbers of Python's own, not packed yet. shape is None when rows differ."""
+
+    values: Any
+    shape: tuple[int, ...] | None
+    flat: list[Any]
+    kinds: set[type]
+
+
+Operand = Union[Raw, Listed]
+
+
+def numpy() -> Any:
+    """NumPy, if the program has imported it: it may not be installed, and costs time to import."""
+    return sys.modules.get("numpy")
+
+
+def is_array(value: Any) -> bool:
+    np = numpy()
+    return np is not None and isinstance(value, np.ndarray)
+
+
+def bytes_of(buffer: Any) -> memoryview:
+    return PickleBuffer(buffer).raw()
+
+
+def look_at_array(value: Any) -> Operand:
+    name, words = value.dtype.name, value
+    if value.dtype.kind == "O":
+        return look_at_list(value.tolist())
+    if name == "bfloat16":
+        words = value.view("uint16")  # ml_dtypes has no buffers of its own
+    if name == "uint16":
+        name = ""  # the words of dtype
+    elif name not in TYPES:
+        raise TypeError(f"the service has no elements of type {name}: convert the array, astype()")
+    if not words.flags.c_contiguous:
+        words = numpy().ascontiguousarray(words)
+    is_big = not words.dtype.isnative if sys.byteorder == "little" else words.dtype.isnative
+    element = TYPES[name] if name else WORDS
+    return Raw(element, value.shape, bytes_of(words), is_big, not name)
+
+
+def look_at_buffer(view: memoryview, is_plain: bool) -> Raw:
+    is_big, letters = split_format(view.format)
+    element = type_of_format(letters, view.itemsize)
+    if element is None:
+        raise TypeError(f"the service has no elements like those of a buffer of format {letters}")
+    data = bytes_of(view) if view.c_contiguous else memoryview(view.tobytes())
+    is_untyped = element is WORDS or (is_plain and view.itemsize == 1)
+    return Raw(element, view.shape or (), data, is_big, is_untyped)
+
+
+def level(rows: list[Any]) -> tuple[int | None, list[Any]]:
+    """(length of every row, or None when they differ; all their elements in order)."""
+    size = len(rows[0]) if isinstance(rows[0], (list, tuple)) else 0
+    alike = all(isinstance(row, (list, tuple)) and len(row) == size for row in rows)
+    return (size, list(chain.from_iterable(rows))) if alike else (None, [])
+
+
+def plain(value: Any) -> Any:
+    """A list with nothing but Python's numbers and lists in it."""
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+PLAIN = {int, float, complex, bool, Decimal, list, tuple}
+
+
+def leaves(values: Any) -> Iterable[Any]:
+    if not isinstance(values, list):
+        return [values]
+    return chain.from_iterable(map(leaves, values))
+
+
+def plain_kinds(values: list[Any]) -> set[type]:
+    kinds = set(map(type, leaves(values)))
+    for kind in kinds - PLAIN:
+        raise TypeError(f"an element is a {kind.__name__}: neither a number nor a list")
+    return kinds
+
+
+def look_at_list(values: list[Any]) -> Listed:
+    shape: tuple[int, ...] | None = (len(values),)
+    flat, kinds = values, set(map(type, values))
+    while kinds & {list, tuple}:
+        size, flat = level(flat)
+        if size is None:
+            values = plain(values)
+            return Listed(values, None, [], plain_kinds(values))
+        shape = (*(shape or ()), size)
+        kinds = set(map(type, flat))
+    if not kinds <= PLAIN:  # NumPy's scalars and arrays among them
+        values = plain(values)
+        plain_kinds(values)
+        return look_at_list(values)
+    return Listed(values, shape, flat, kinds)
+
+
+def look(value: Any, name: str) -> Operand:
+    if isinstance(value, list):
+        return look_at_list(value)
+    if isinstance(value, Raw):
+        return value
+    if is_array(value):
+        operand = look_at_array(value)
+    elif hasattr(value, "__array__") and numpy() is not None:
+        operand = look_at_array(numpy().asarray(value))
+    else:
+        try:
+            view = memoryview(value)
+        except TypeError:
+            return look_at_list(listed_of(value, name))
+        operand = look_at_buffer(view, not isinstance(value, array.array))
+    if operand.shape == ():
+        raise TypeError(f"{name} is a single number: an operand has one dimension at least")
+    return operand
+
+
+def listed_of(value: Any, name: str) -> list[Any]:
+    if isinstance(value, (str, dict)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} is a {type(value).__name__}, not numbers")
+    return list(value)
+
+
+def retyped(raw: Raw, element: ElementType, name: str) -> Raw:
+    """The same bytes as elements of another type, where that is what they were meant to be."""
+    if raw.element is element:
+        return raw
+    of_words = raw.element.size == 2 and element.name in ("float16", "bfloat16")
+    if not raw.is_untyped or (raw.element.size == 2 and not of_words):
+        raise TypeError(
+            f"{name} has elements of type {raw.element.name}, not {element.name}: convert one of "
+            "them, so that what is rounded is yours to see"
+        )
+    if len(raw.data) % element.size:
+        raise ValueError(f"{name}: {len(raw.data)} bytes are no whole {element.name} elements")
+    shape = raw.shape if of_words else (len(raw.data) // element.size,)
+    is_big = raw.is_big if of_words else False
+    return Raw(element, shape, raw.data, is_big)
+
+
+def pack_floats(listed: Listed, element: ElementType) -> Any:
+    values = listed.flat
+    if element.is_complex:
+        values = list(chain.from_iterable((value.real, value.imag) for value in values))
+    if element.code == "d":
+        return array.array("d", values)
+    is_wide = any(type(v) is int and abs(v) > EXACT_INTEGER for v in values)
+    if is_wide:
+        raise OverflowError("an int would be rounded twice")
+    return struct.pack(f"={len(values)}{element.code}", *values)  # refuses what is out of range
+
+
+def pack(listed: Listed, element: ElementType) -> Raw | None:
+    """None when the numbers have to travel as JSON: they do not fit, or would be rounded twice."""
+    if listed.shape is None or Decimal in listed.kinds or not element.code:
+        return None
+    try:
+        if element.is_integer:
+            packed: Any = array.array(element.code, listed.flat)
+        else:
+            packed = pack_floats(listed, element)
+    except (TypeError, OverflowError, struct.error):
+        return None
+    return Raw(element, listed.shape, bytes_of(packed), sys.byteorder == "big")
+
+
+def swapped(raw: Raw) -> Raw:
+    """A copy in the other byte order."""
+    words = array.array({2: "H", 4: "I", 8: "Q"}[raw.element.part_size], raw.data.tobytes())
+    words.byteswap()
+    return raw._replace(data=bytes_of(words), is_big=not raw.is_big)
+
+
+def type_of_lists(operands: Iterable[Operand]) -> ElementType:
+    """What Python's numbers are: ints stay exact, one float makes all of them floats."""
+    kinds = set().union(*(o.kinds for o in operands if isinstance(o, Listed)))
+    if complex in kinds:
+        return TYPES["complex128"]
+    return TYPES["int64"] if kinds and kinds <= {int, bool} else TYPES["float64"]
+
+
+def common_type(operands: Iterable[Operand]) -> ElementType:
+    """The first array's; the other operand is held to it later."""
+    for operand in operands:
+        if isinstance(operand, Raw):
+            if operand.element is WORDS:
+                raise TypeError("words of 16 bits: say dtype='float16' or dtype='bfloat16'")
+            return operand.element
+    return type_of_lists(operands)
+
+
+def operands_of(values: dict[str, Any], dtype: Any) -> tuple[ElementType, list[Operand]]:
+    """Looks at operands by name, settles their one type, packs what can be packed."""
+    seen = {name: look(value, name) for name, value in values.items()}
+    element = type_named(dtype) if dtype is not None else common_type(seen.values())
+    settled: list[Operand] = []
+    for name, operand in seen.items():
+        if isinstance(operand, Raw):
+            settled.append(retyped(operand, element, name))
+            continue
+        if complex in operand.kinds and not element.is_complex:
+            raise TypeError(f"{name} has complex elements, which {element.name} cannot hold")
+        settled.append(pack(operand, element) or operand)
+    return element, settled
+
+
+def floats_of_bits(bits: Iterable[int], element_name: str) -> list[float]:
+    """Numbers of a floating type from their bits."""
+    words = list(bits)
+    if element_name == "bfloat16":
+        words = [word << 16 for word in words]
+    integers, floats = {"float16": ("H", "e"), "float64": ("Q", "d")}.get(element_name, ("I", "f"))
+    packed = struct.pack(f"={len(words)}{integers}", *words)
+    return list(struct.unpack(f"={len(words)}{floats}", packed))
+
+
+def numbers_of(raw: Raw) -> list[Any]:
+    """The elements as Python's numbers, in order."""
+    element = raw.element
+    order = ">" if raw.is_big else "<"
+    count = len(raw.data) // element.part_size
+    numbers: list[Any] = list(struct.unpack(f"{order}{count}{element.code or 'H'}", raw.data))
+    if element.name == "bfloat16":
+        numbers = floats_of_bits(numbers, "bfloat16")
+    if element.is_complex:
+        return [complex(*pair) for pair in zip(numbers[::2], numbers[1::2])]
+    return numbers
+
+
+def nest(flat: list[Any], shape: tuple[int, ...]) -> Any:
+    """Elements in order as lists that nest as shape says; the element itself for ()."""
+    if shape == ():
+        return flat[0]
+    for size in reversed(shape[1:]):
+        flat = [flat[i : i + size] for i in range(0, len(flat), size)] if size else []
+    return flat if flat or shape[0] == 0 else hollow(shape)
+
+
+def hollow(shape: tuple[int, ...]) -> list[Any]:
+    """Lists without an element, as for (2, 0)."""
+    return [hollow(shape[1:]) for _ in range(shape[0])] if shape else []
+
+
+def listed(operand: Operand) -> Any:
+    """An operand as lists, for JSON."""
+    if isinstance(operand, Listed):
+        return operand.values
+    return nest(numbers_of(operand), operand.shape)
+
+
+def json_text(value: Any, element: ElementType) -> str:
+    """Nested numbers as the service reads them: NaN and Infinity bare, a complex as a pair."""
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(json_text(item, element) for item in value)}]"
+    if element.is_complex:
+        return f"[{number_text(value.real)},{number_text(value.imag)}]"
+    return number_text(value)
+
+
+def number_text(value: Any) -> str:
+    if isinstance(value, int):
+        return str(int(value))  # a bool as well
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return str(value)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .client import POOL, RETRIES, TIMEOUT_S
 from .connection import Silence
 from .errors import BadAnswer, DotdError, Unreachable, problem_of
-from .message import HEAD_BYTES, Body, Head, chunk_size, parse_head
+from .message import HEAD_BYTES, Body, Head, chunk_size
 from .patience import Patience
 from .request import Buffer, Options, Request, address_of, dot_request, get_request, pairs_request
 from .result import Result, json_of, result_of
@@ -59,7 +59,7 @@ class Stream:
                 raise BadAnswer(f"an answer's head of more than {HEAD_BYTES} bytes") from None
             except ConnectionError as error:
                 raise Silence(str(error)) from error
-            head = parse_head(text[:-4])
+            head = Head(text[:-4])
             if head.status >= 200:
                 return head
 
@@ -67,8 +67,9 @@ class Stream:
         try:
             if head.is_chunked:
                 return await self._read_chunks()
-            size = head.size
-            return await (self.reader.read() if size is None else self.reader.readexactly(size))
+            if head.size is None:
+                return await self.reader.read()
+            return await self.reader.readexactly(head.size)
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             raise Unreachable(f"within an answer: {error}") from error
 
@@ -174,7 +175,7 @@ class AsyncClient:
 
     async def _result(self, request: Request, timeout: float | None) -> Result:
         head, body = await self._answer(request, timeout)
-        return result_of(head.content_type, head.headers, body, request.wants_arrays)
+        return result_of(head, body, request.wants_arrays)
 
     async def _answer(self, request: Request, timeout: float | None) -> tuple[Head, Body]:
         patience = Patience(self._timeout_s if timeout is None else timeout, self._retries)

@@ -102,7 +102,7 @@ class Client:
 
     def _result(self, request: Request, timeout: float | None) -> Result:
         head, body = self._answer(request, timeout)
-        return result_of(head.content_type, head.headers, body, request.wants_arrays)
+        return result_of(head, body, request.wants_arrays)
 
     def _answer(self, request: Request, timeout: float | None) -> tuple[Head, Body]:
         """The answer of status 200 that comes in the end."""
@@ -129,13 +129,14 @@ class Client:
         is_whole = False
         try:
             head = request.head(self._address, patience.remaining())
-            is_sent = connection.send([head, *request.parts], patience)
+            is_sent = connection.send([head, *request.parts], len(head) + request.size, patience)
             answer = connection.read_head(patience)
             body = connection.read_body(answer, patience)
             is_whole = is_sent and answer.keeps_alive
         finally:
             if is_whole and len(self._idle) < self._pool_size:
                 connection.was_kept = True
+                connection.idle_s = time.monotonic()
                 self._idle.append(connection)
             else:
                 connection.close()

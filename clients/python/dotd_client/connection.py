@@ -9,15 +9,17 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import time
 from collections.abc import Sequence
 
 
 from .errors import BadAnswer, Unreachable
-from .message import HEAD_BYTES, Body, Head, chunk_size, parse_head
+from .message import HEAD_BYTES, Body, Head, chunk_size
 from .patience import Patience
 from .request import Address, Buffer
 
 PIECE = 64 << 10
+FRESH_S = 1.0  # a connection idle for less is taken as it is
 BUFFERS = 512  # of one sendmsg(); Linux takes 1024
 
 
@@ -42,36 +44,41 @@ class Connection:
         self.readable.register(self.socket, select.POLLIN)
         self.ready.register(self.socket, select.POLLIN | select.POLLOUT)
         self.was_kept = False
+        self.idle_s = 0.0  # since when
         self.rest = b""  # received, not read yet
 
     def close(self) -> None:
         self.socket.close()
 
     def is_usable(self) -> bool:
-        """Nothing has come since the last answer: neither an end nor a word that nobody asked for."""
-        return not self.rest and not self.readable.poll(0)
+        """Nothing has come since the last answer: neither an end nor a word that nobody asked for.
+        Not worth asking at once: a call that finds the end out is repeated."""
+        return time.monotonic() < self.idle_s + FRESH_S or not self.readable.poll(0)
 
-    def send(self, buffers: Sequence[Buffer], patience: Patience) -> bool:
-        """False: an answer came, or the other side closed, before all was sent."""
-        waiting = list(buffers)
-        first = 0
+    def send(self, buffers: Sequence[Buffer], size: int, patience: Patience) -> bool:
+        """size bytes in all. False: an answer came, or the other side closed, before that."""
         try:
-            while first < len(waiting):
-                sent = self._send_some(waiting[first : first + BUFFERS], patience)
-                while first < len(waiting) and sent >= len(waiting[first]):
-                    sent -= len(waiting[first])
-                    first += 1
-                if first < len(waiting):
-                    waiting[first] = memoryview(waiting[first])[sent:]
-                    if self._answers_before_room(patience):
-                        return False
+            sent = self._send_some(buffers)
+            return sent == size or self._send_rest(list(buffers), sent, patience)
         except (BrokenPipeError, ConnectionResetError):
             return False  # what it said before that may be readable still
-        return True
 
-    def _send_some(self, buffers: Sequence[Buffer], patience: Patience) -> int:
+    def _send_rest(self, waiting: list[Buffer], sent: int, patience: Patience) -> bool:
+        first = 0
+        while True:
+            while first < len(waiting) and sent >= len(waiting[first]):
+                sent -= len(waiting[first])
+                first += 1
+            if first == len(waiting):
+                return True
+            waiting[first] = memoryview(waiting[first])[sent:]
+            if self._answers_before_room(patience):
+                return False
+            sent = self._send_some(waiting[first : first + BUFFERS])
+
+    def _send_some(self, buffers: Sequence[Buffer]) -> int:
         try:
-            return self.socket.sendmsg(buffers)
+            return self.socket.sendmsg(buffers if len(buffers) <= BUFFERS else buffers[:BUFFERS])
         except BlockingIOError:
             return 0
 
@@ -102,7 +109,7 @@ class Connection:
                 data += self._more_of_head(data, patience)
                 end = data.find(b"\r\n\r\n")
             self.rest = data[end + 4 :]
-            head = parse_head(data[:end])
+            head = Head(data[:end])
             if head.status >= 200:
                 return head
 
@@ -119,8 +126,9 @@ class Connection:
         try:
             if head.is_chunked:
                 return self._read_chunks(patience)
-            size = head.size
-            return self._read_to_end(patience) if size is None else self._read(size, patience)
+            if head.size is None:
+                return self._read_to_end(patience)
+            return self._read(head.size, patience)
         except ConnectionError as error:
             raise Unreachable(f"within an answer: {error}") from error
 
@@ -180,7 +188,7 @@ class SecureConnection(Connection):
             self.socket.close()
             raise Unreachable(f"{address.host}:{address.port}: {error}") from error
 
-    def send(self, buffers: Sequence[Buffer], patience: Patience) -> bool:
+    def send(self, buffers: Sequence[Buffer], size: int, patience: Patience) -> bool:
         try:
             for buffer in buffers:
                 with memoryview(buffer) as view:

@@ -56,7 +56,15 @@ ALIASES = {
 
 # Letters of struct that are signed integers, of a size that the buffer tells.
 SIGNED = {1: "int8", 4: "int32", 8: "int64"}
-OTHERS = {"e": "float16", "f": "float32", "d": "float64", "Zf": "complex64", "Zd": "complex128"}
+OTHERS = {
+    "B": "uint8",
+    "c": "uint8",
+    "e": "float16",
+    "f": "float32",
+    "d": "float64",
+    "Zf": "complex64",
+    "Zd": "complex128",
+}
 
 
 def type_named(dtype: Any) -> ElementType:
@@ -69,21 +77,20 @@ def type_named(dtype: Any) -> ElementType:
     return element
 
 
+def is_big_endian(order: str) -> bool:
+    """order: the first letter of a buffer's format, which may not be one of order."""
+    return order in (">", "!") or (order != "<" and sys.byteorder == "big")
+
+
 @lru_cache(maxsize=64)
-def split_format(text: str) -> tuple[bool, str]:
-    """(is big-endian, letters) of a buffer's format, as struct and PEP 3118 spell it."""
-    if text[:1] in ("@", "=", "<", ">", "!"):
-        is_big = text[0] in ">!" or (text[0] in "@=" and sys.byteorder == "big")
-        return is_big, text[1:]
-    return sys.byteorder == "big", text
-
-
-def type_of_format(letters: str, size: int) -> ElementType | None:
-    """What elements of a buffer are; None when the service has no such type."""
+def element_of_format(text: str, size: int) -> tuple[ElementType, bool]:
+    """(type, is big-endian) of a buffer's elements of so many bytes; formats as in struct and in
+    PEP 3118."""
+    letters = text.lstrip("@=<>!")
+    name = OTHERS.get(letters, "")
     if letters in ("b", "h", "i", "l", "q", "n"):
-        return TYPES.get(SIGNED.get(size, ""))
-    if letters in ("B", "c"):
-        return TYPES["uint8"]
-    if letters == "H":
-        return WORDS
-    return TYPES.get(OTHERS.get(letters, ""))
+        name = SIGNED.get(size, "")
+    element = WORDS if letters == "H" else TYPES.get(name)
+    if element is None:
+        raise TypeError(f"the service has no elements like those of a buffer of format {text}")
+    return element, is_big_endian(text[0]) and element.part_size > 1

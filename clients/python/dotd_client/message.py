@@ -6,9 +6,8 @@ Own code because the standard library's parser of heads costs more than the rest
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple, Union
+from typing import Union
 
 from .errors import BadAnswer
 
@@ -16,62 +15,64 @@ Body = Union[bytes, bytearray]
 HEAD_BYTES = 64 << 10  # the longest head that is read
 
 
-class Head(NamedTuple):
+class Head:
+    """Of an answer. Headers are looked for when they are asked for: most never are, and a
+    dictionary of all of them costs more than the few that are."""
+
+    __slots__ = ("status", "size", "is_chunked", "keeps_alive", "_text", "_lower")
+
     status: int
-    headers: Mapping[str, str]  # by names in lower case
+    size: int | None  # of the body; None: to the end of the connection, unless chunked
+    is_chunked: bool
     keeps_alive: bool
 
-    @property
-    def content_type(self) -> str:
-        return self.headers.get("content-type", "").split(";", 1)[0].strip().lower()
+    def __init__(self, text: bytes) -> None:
+        """text ends before the empty line."""
+        self._text, self._lower = text, text.lower()
+        version, status = text[:8], text[9:12]
+        if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit():
+            raise BadAnswer(f"no answer of HTTP/1.1: {text[:80]!r}")
+        self.status = int(status)
+        coding = self.field(b"transfer-encoding")
+        if coding is not None and coding.lower() != "chunked":
+            raise BadAnswer(f"Transfer-Encoding {coding}")
+        self.is_chunked = coding is not None
+        self.size = None if self.is_chunked else self._content_length()
+        wish = self.field(b"connection") or ("close" if version == b"HTTP/1.0" else "keep-alive")
+        is_framed = self.is_chunked or self.size is not None
+        self.keeps_alive = is_framed and wish.lower() != "close"
 
-    @property
-    def is_chunked(self) -> bool:
-        return "transfer-encoding" in self.headers
-
-    @property
-    def size(self) -> int | None:
-        """Of the body; None: it goes on to the end of the connection, unless it is chunked."""
-        if self.status in (204, 304):
-            return 0
-        text = self.headers.get("content-length")
-        if text is None or self.is_chunked:
-            return None
+    def _content_length(self) -> int | None:
+        text = self.field(b"content-length")
+        if text is None:
+            return 0 if self.status in (204, 304) else None
         if not (text.isascii() and text.isdigit()):
             raise BadAnswer(f"Content-Length {text}")
         return int(text)
 
+    def field(self, name: bytes) -> str | None:
+        """A header's value; name is in lower case. None when it is not there."""
+        place = self._lower.find(b"\r\n" + name + b":")
+        if place < 0:
+            return None
+        start = place + len(name) + 3
+        end = self._lower.find(b"\r\n", start)
+        return self._text[start : end if end >= 0 else None].strip().decode("latin-1")
+
+    @property
+    def content_type(self) -> str:
+        return (self.field(b"content-type") or "").split(";", 1)[0].strip().lower()
+
     @property
     def retry_after_s(self) -> float | None:
         """Seconds, or what is left until a date; None when nothing is said or understood."""
-        text = self.headers.get("retry-after", "")
+        text = self.field(b"retry-after") or ""
         if text.isascii() and text.isdigit():
             return float(text)
         try:
             return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
         except ValueError:
             return None
-
-
-def parse_head(head: bytes) -> Head:
-    """head ends before the empty line."""
-    lines = head.decode("latin-1").split("\r\n")
-    version, _, rest = lines[0].partition(" ")
-    if version not in ("HTTP/1.1", "HTTP/1.0") or not rest[:3].isdigit():
-        raise BadAnswer(f"no answer of HTTP/1.1: {lines[0][:80]!r}")
-    headers = {}
-    for line in lines[1:]:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise BadAnswer(f"a header without a colon: {line[:80]!r}")
-        headers[name.lower()] = value.strip()
-    wish = headers.get("connection", "").lower()
-    keeps_alive = wish != "close" if version == "HTTP/1.1" else wish == "keep-alive"
-    coding = headers.get("transfer-encoding", "chunked").lower()
-    if coding != "chunked":
-        raise BadAnswer(f"Transfer-Encoding {coding}")
-    framed = "transfer-encoding" in headers or "content-length" in headers
-    return Head(int(rest[:3]), headers, keeps_alive and framed)
 
 
 def chunk_size(line: bytes) -> int:

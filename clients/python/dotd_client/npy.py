@@ -82,4 +82,5 @@ def read_npy(data: memoryview, path: str) -> Raw:
     element = TYPES[KINDS[kind]] if kind in KINDS else WORDS
     if len(elements) != prod(shape) * element.size:
         raise ValueError(f"{path}: {len(elements)} bytes of elements do not make {shape}")
-    return Raw(element, shape, elements, descr[0] == ">", is_untyped=element is WORDS)
+    is_big = descr[0] == ">" and element.part_size > 1
+    return Raw(element, shape, elements, is_big, is_untyped=element is WORDS)

@@ -11,11 +11,12 @@ import struct
 import sys
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import lru_cache
 from itertools import chain
 from pickle import PickleBuffer
 from typing import Any, NamedTuple, Union
 
-from .elements import TYPES, WORDS, ElementType, split_format, type_named, type_of_format
+from .elements import TYPES, WORDS, ElementType, element_of_format, type_named
 
 EXACT_INTEGER = 2**53  # up to here an int is a float64, and so rounds once on its way to less
 
@@ -28,6 +29,7 @@ class Raw(NamedTuple):
     data: memoryview  # format B, one dimension; keeps its owner alive
     is_big: bool
     is_untyped: bool = False  # bytes of whatever dtype says
+    is_array: bool = False  # NumPy's
 
 
 class Listed(NamedTuple):
@@ -37,6 +39,7 @@ class Listed(NamedTuple):
     shape: tuple[int, ...] | None
     flat: list[Any]
     kinds: set[type]
+    is_array: bool = False
 
 
 Operand = Union[Raw, Listed]
@@ -47,37 +50,34 @@ def numpy() -> Any:
     return sys.modules.get("numpy")
 
 
-def is_array(value: Any) -> bool:
-    np = numpy()
-    return np is not None and isinstance(value, np.ndarray)
-
-
 def bytes_of(buffer: Any) -> memoryview:
     return PickleBuffer(buffer).raw()
 
 
-def look_at_array(value: Any) -> Operand:
-    name, words = value.dtype.name, value
-    if value.dtype.kind == "O":
-        return look_at_list(value.tolist())
-    if name == "bfloat16":
-        words = value.view("uint16")  # ml_dtypes has no buffers of its own
-    if name == "uint16":
-        name = ""  # the words of dtype
-    elif name not in TYPES:
+@lru_cache(maxsize=64)
+def element_of_dtype(dtype: Any) -> tuple[ElementType, bool]:
+    """(type, is big-endian) of NumPy's arrays."""
+    name = dtype.name
+    element = WORDS if name == "uint16" else TYPES.get(name)
+    if element is None:
         raise TypeError(f"the service has no elements of type {name}: convert the array, astype()")
+    return element, dtype.isnative == (sys.byteorder == "big") and element.part_size > 1
+
+
+def look_at_array(value: Any) -> Operand:
+    if value.dtype.kind == "O":
+        return look_at_list(value.tolist())._replace(is_array=True)
+    element, is_big = element_of_dtype(value.dtype)
+    words = value
+    if not element.code:
+        words = value.view("uint16")  # ml_dtypes has no buffers of its own
     if not words.flags.c_contiguous:
         words = numpy().ascontiguousarray(words)
-    is_big = not words.dtype.isnative if sys.byteorder == "little" else words.dtype.isnative
-    element = TYPES[name] if name else WORDS
-    return Raw(element, value.shape, bytes_of(words), is_big, not name)
+    return Raw(element, value.shape, bytes_of(words), is_big, element is WORDS, True)
 
 
 def look_at_buffer(view: memoryview, is_plain: bool) -> Raw:
-    is_big, letters = split_format(view.format)
-    element = type_of_format(letters, view.itemsize)
-    if element is None:
-        raise TypeError(f"the service has no elements like those of a buffer of format {letters}")
+    element, is_big = element_of_format(view.format, view.itemsize)
     data = bytes_of(view) if view.c_contiguous else memoryview(view.tobytes())
     is_untyped = element is WORDS or (is_plain and view.itemsize == 1)
     return Raw(element, view.shape or (), data, is_big, is_untyped)
@@ -135,10 +135,12 @@ def look(value: Any, name: str) -> Operand:
         return look_at_list(value)
     if isinstance(value, Raw):
         return value
-    if is_array(value):
+    np = numpy()
+    operand: Operand
+    if np is not None and isinstance(value, np.ndarray):
         operand = look_at_array(value)
-    elif hasattr(value, "__array__") and numpy() is not None:
-        operand = look_at_array(numpy().asarray(value))
+    elif np is not None and hasattr(value, "__array__"):
+        operand = look_at_array(np.asarray(value))
     else:
         try:
             view = memoryview(value)
@@ -170,7 +172,7 @@ def retyped(raw: Raw, element: ElementType, name: str) -> Raw:
         raise ValueError(f"{name}: {len(raw.data)} bytes are no whole {element.name} elements")
     shape = raw.shape if of_words else (len(raw.data) // element.size,)
     is_big = raw.is_big if of_words else False
-    return Raw(element, shape, raw.data, is_big)
+    return Raw(element, shape, raw.data, is_big, False, raw.is_array)
 
 
 def pack_floats(listed: Listed, element: ElementType) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional, TypedDict, Union
 from urllib.parse import urlencode, urlsplit
 
 from .elements import TYPES, ElementType, type_named
-from .operands import Listed, Operand, Raw, is_array, json_text, listed, operands_of, swapped
+from .operands import Listed, Operand, Raw, json_text, listed, operands_of, swapped
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...]]
 Buffer = Union[bytes, memoryview]
@@ -78,7 +78,7 @@ class Request(NamedTuple):
 
 def wire_name(element: ElementType, is_big: bool) -> str:
     """NumPy's code is how the service is told of the other byte order."""
-    if not is_big or element.part_size == 1:
+    if not is_big:
         return element.name
     letter = "c" if element.is_complex else "i" if element.is_integer else "f"
     return f">{letter}{element.size}"
@@ -101,12 +101,12 @@ def said_of(options: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
     return said
 
 
-def wants_raw(name: str, shapes: Shapes | None, options: Mapping[str, Any]) -> bool:
-    """Whether results come as bytes: of a batch, unless they may have more than 64 bits each or
-    more belongs to each. A single number comes as JSON, which says more and is read as quickly."""
-    is_batch = shapes is not None and any(len(shape) > 1 for shape in shapes)
-    of_integers = TYPES[name].is_integer and options.get("result_dtype") is None
-    return is_batch and not of_integers and not options.get("diagnostics", False)
+def headers_of(body_type: str, element: ElementType, options: Mapping[str, Any]) -> str:
+    """Results come as bytes, which is the shortest and exact, but as JSON where that says more:
+    integers, which may have more than 64 bits each, and diagnostics of each number."""
+    of_integers = element.is_integer and options.get("result_dtype") is None
+    accept = JSON if of_integers or options.get("diagnostics", False) else BINARY
+    return f"Content-Type: {body_type}\r\nAccept: {accept}\r\n"
 
 
 @lru_cache(maxsize=256)  # building them costs more than all the rest of a call
@@ -117,8 +117,7 @@ def raw_lines(
     said = [("dtype", wire_name(TYPES[name], is_big)), *said_of(options)]
     if shapes is not None:
         said += [("shape_a", shape_text(shapes[0])), ("shape_b", shape_text(shapes[1]))]
-    accept = BINARY if wants_raw(name, shapes, dict(options)) else JSON
-    return target_of(said), f"Content-Type: {BINARY}\r\nAccept: {accept}\r\n"
+    return target_of(said), headers_of(BINARY, TYPES[name], dict(options))
 
 
 def target_of(said: Sequence[tuple[str, str]]) -> str:
@@ -131,7 +130,7 @@ def raw_request(
     """parts: where the elements lie; None: as one piece each."""
     element = a.element
     if a.is_big != b.is_big or (a.is_big and not element.code):  # >bfloat16 has no name
-        a, b = (swapped(raw) if raw.is_big and element.part_size > 1 else raw for raw in (a, b))
+        a, b = (swapped(raw) if raw.is_big else raw for raw in (a, b))
     shapes = None if len(a.shape) == 1 and a.shape == b.shape else (a.shape, b.shape)
     target, headers = raw_lines(element.name, a.is_big, shapes, tuple(options.items()))
     return finished(target, headers, [a.data, b.data] if parts is None else parts, wants_arrays)
@@ -139,7 +138,7 @@ def raw_request(
 
 def json_request(element: ElementType, body: str, options: Options, wants_arrays: bool) -> Request:
     target = target_of([("dtype", element.name), *said_of(options.items())])
-    headers = f"Content-Type: {JSON}\r\nAccept: {JSON}\r\n"
+    headers = headers_of(JSON, element, options)
     return finished(target, headers, [body.encode()], wants_arrays)
 
 
@@ -151,7 +150,7 @@ def finished(target: str, headers: str, parts: list[Buffer], wants_arrays: bool)
 
 def dot_request(a: Any, b: Any, dtype: Any, options: Options) -> Request:
     element, (left, right) = operands_of({"a": a, "b": b}, dtype)
-    wants_arrays = is_array(a) or is_array(b)
+    wants_arrays = left.is_array or right.is_array
     if isinstance(left, Raw) and isinstance(right, Raw):
         return raw_request(left, right, options, None, wants_arrays)
     texts = [json_text(listed(operand), element) for operand in (left, right)]
@@ -177,7 +176,7 @@ def pairs_request(pairs: Sequence[tuple[Any, Any]], dtype: Any, options: Options
         for i, pair in enumerate(pairs)
     }
     element, operands = operands_of(values, dtype)
-    wants_arrays = any(map(is_array, values.values()))
+    wants_arrays = any(operand.is_array for operand in operands)
     matrix = stacked(operands)
     if matrix is not None:
         parts: list[Buffer] = [row.data for row in operands if isinstance(row, Raw)]

@@ -16,8 +16,11 @@ from urllib.parse import unquote
 
 from .elements import TYPES
 from .errors import BadAnswer
+from .message import Body, Head
 from .operands import floats_of_bits, nest, numpy
 
+FLOAT64 = struct.Struct("<d")
+read_json = json.JSONDecoder().raw_decode  # json.loads() adds a third to its time
 Number = Any  # float, int or complex; lists of them, or a NumPy array
 
 
@@ -38,52 +41,46 @@ class Result:
     error_bound: the exact sum is no farther away than this; of a batch the largest; inf when
     nothing is promised.
     timing: microseconds by stage, and their total.
-    document: the JSON answer, which says more (sum_abs, each number's bound); empty when the
-    results came as bytes, as those of a batch do.
+    document: the answer as it came when that was JSON, as with integers and with diagnostics: it
+    has each number's bound. Else empty.
     """
 
-    __slots__ = ("document", "headers", "_data", "_arrays", "_value")
+    __slots__ = ("document", "_head", "_data", "_arrays", "_value")
 
-    def __init__(
-        self,
-        document: Mapping[str, Any],
-        headers: Mapping[str, str],
-        data: bytes | bytearray,
-        arrays: bool,
-    ) -> None:
+    def __init__(self, document: Mapping[str, Any], head: Head, data: Body, arrays: bool) -> None:
         self.document = document
-        self.headers = headers
-        self._data = data
+        self._head = head
+        self._data = data  # empty with a document
         self._arrays = arrays
         self._value: Any = None
 
-    def _said(self, name: str, header: str) -> str:
-        return str(self.document[name] if self.document else self.headers.get(header, ""))
+    def _said(self, name: str, header: bytes) -> str:
+        return str(self.document[name] if self.document else self._head.field(header))
 
     @property
     def shape(self) -> tuple[int, ...]:
         if self.document:
             return tuple(self.document["shape"])
-        text = self.headers.get("dotd-shape", "")
+        text = self._head.field(b"dotd-shape")
         return tuple(map(int, text.split(","))) if text else ()
 
     @property
     def result_dtype(self) -> str:
-        return self._said("result_dtype", "dotd-dtype")
+        return self._said("result_dtype", b"dotd-dtype")
 
     @property
     def device(self) -> str:
-        return self._said("device", "dotd-device")
+        return self._said("device", b"dotd-device")
 
     @property
     def kernel(self) -> str:
-        return self._said("kernel", "dotd-kernel")
+        return self._said("kernel", b"dotd-kernel")
 
     @property
     def flags(self) -> tuple[str, ...]:
         if self.document:
             return tuple(self.document["flags"])
-        text = self.headers.get("dotd-flags", "")
+        text = self._head.field(b"dotd-flags")
         return tuple(text.split(",")) if text else ()
 
     @property
@@ -91,7 +88,7 @@ class Result:
         if self.document:
             said: str | None = self.document.get("id")
             return said
-        text = self.headers.get("dotd-id")
+        text = self._head.field(b"dotd-id")
         return None if text is None else unquote(text)
 
     @property
@@ -99,7 +96,7 @@ class Result:
         if self.document:
             bounds = flatten(self.document["error_bound"])
             return max((math.inf if bound is None else bound for bound in bounds), default=0.0)
-        return float(self.headers.get("dotd-error-bound", "inf"))
+        return float(self._head.field(b"dotd-error-bound") or "inf")
 
     @property
     def sum_abs(self) -> Any:
@@ -116,7 +113,7 @@ class Result:
         if self.document:
             return dict(self.document["timing_us"])
         stages = {}
-        for stage in self.headers.get("server-timing", "").split(","):
+        for stage in (self._head.field(b"server-timing") or "").split(","):
             name, found, duration_ms = stage.strip().partition(";dur=")
             if found:
                 stages[name] = float(duration_ms) * 1000
@@ -140,12 +137,12 @@ class Result:
     @property
     def value(self) -> Number:
         if self._value is None:
-            whole = self.document.get("result")
-            if type(whole) is float and self.document["result_dtype"] == "float64":
-                self._value = whole
-                return whole
-            of_batch = self._arrays and numpy() is not None and self.shape != ()
-            self._value = self._array() if of_batch else self._numbers()
+            if self._arrays and numpy() is not None and self.shape != ():
+                self._value = self._array()
+            elif len(self._data) == 8 and self.result_dtype == "float64" and self.shape == ():
+                (self._value,) = FLOAT64.unpack(self._data)
+            else:
+                self._value = self._numbers()
         return self._value
 
     def _numbers(self) -> Number:
@@ -182,22 +179,20 @@ class Result:
         return f"<Result {self.value!r} of {self.device}, error_bound {self.error_bound!r}>"
 
 
-def result_of(
-    content_type: str, headers: Mapping[str, str], body: bytes | bytearray, arrays: bool
-) -> Result:
+def result_of(head: Head, body: Body, arrays: bool) -> Result:
     """Reads an answer with status 200."""
-    if content_type == "application/octet-stream":
-        if headers.get("dotd-dtype") not in TYPES:
+    if head.content_type == "application/octet-stream":
+        if head.field(b"dotd-dtype") not in TYPES:
             raise BadAnswer("results without a type that is known (Dotd-Dtype)")
-        return Result({}, headers, body, arrays)
+        return Result({}, head, body, arrays)
     document = json_of(body)
     if not isinstance(document, dict) or "bits" not in document:
         raise BadAnswer("an answer of status 200 is not one of dotd's")
-    return Result(document, headers, b"", arrays)
+    return Result(document, head, b"", arrays)
 
 
-def json_of(body: bytes | bytearray) -> Any:
+def json_of(body: Body) -> Any:
     try:
-        return json.loads(body)
+        return read_json(body.decode())[0]
     except ValueError as error:
         raise BadAnswer(f"an answer of status 200 is not JSON: {error}") from error

@@ -105,9 +105,11 @@ class Connection:
             data, end = self.rest, self.rest.find(b"\r\n\r\n")
             while end < 0:
                 if len(data) > HEAD_BYTES:
-                    raise BadAnswer(f"an answer's head of more than {HEAD_BYTES} bytes")
+                    break
                 data += self._more_of_head(data, patience)
                 end = data.find(b"\r\n\r\n")
+            if end < 0 or end > HEAD_BYTES:
+                raise BadAnswer(f"an answer's head of more than {HEAD_BYTES} bytes")
             self.rest = data[end + 4 :]
             head = Head(data[:end])
             if head.status >= 200:

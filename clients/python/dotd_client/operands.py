@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
-from pickle import PickleBuffer
 from typing import Any, NamedTuple, Union
 
 from .elements import TYPES, WORDS, ElementType, element_of_format, type_named
@@ -51,7 +50,16 @@ def numpy() -> Any:
 
 
 def bytes_of(buffer: Any) -> memoryview:
-    return PickleBuffer(buffer).raw()
+    """The same memory as bytes. What is not contiguous, or of a format that memoryview cannot cast
+    (ctypes' arrays), is copied. PickleBuffer.raw() casts all, but Python 3.11 crashes when such a
+    view is part of a cycle that is collected."""
+    view = memoryview(buffer)
+    if view.nbytes == 0:
+        return memoryview(b"")  # no cast takes a zero in a shape
+    try:
+        return view.cast("B")
+    except (TypeError, ValueError):
+        return memoryview(view.tobytes())
 
 
 @lru_cache(maxsize=64)
@@ -73,14 +81,20 @@ def look_at_array(value: Any) -> Operand:
         words = value.view("uint16")  # ml_dtypes has no buffers of its own
     if not words.flags.c_contiguous:
         words = numpy().ascontiguousarray(words)
-    return Raw(element, value.shape, bytes_of(words), is_big, element is WORDS, True)
+    return Raw(
+        element,
+        value.shape,
+        bytes_of(words.reshape(-1).view("uint8")),
+        is_big,
+        element is WORDS,
+        True,
+    )
 
 
 def look_at_buffer(view: memoryview, is_plain: bool) -> Raw:
     element, is_big = element_of_format(view.format, view.itemsize)
-    data = bytes_of(view) if view.c_contiguous else memoryview(view.tobytes())
     is_untyped = element is WORDS or (is_plain and view.itemsize == 1)
-    return Raw(element, view.shape or (), data, is_big, is_untyped)
+    return Raw(element, view.shape or (), bytes_of(view), is_big, is_untyped)
 
 
 def level(rows: list[Any]) -> tuple[int | None, list[Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional, TypedDict, Union
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from .elements import TYPES, ElementType, type_named
 from .operands import Listed, Operand, Raw, json_text, listed, operands_of, swapped
@@ -42,13 +42,18 @@ class Address(NamedTuple):
     headers: str  # lines that every request has
 
 
+def is_bare(text: str) -> bool:
+    """Whether text may stand in a head: visible ASCII characters, one at least."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
 def address_of(url: str, token: str | None) -> Address:
     parts = urlsplit(url if "//" in url else "//" + url, scheme="http")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url} is no address like http://127.0.0.1:8080")
-    if parts.query or parts.fragment or parts.username:
+    if parts.query or parts.fragment or parts.username or not is_bare(url):
         raise ValueError(f"{url}: a host, a port and a path are all that an address may have")
-    if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
+    if token is not None and not is_bare(token):
         raise ValueError("a token is made of visible ASCII characters")
     is_tls = parts.scheme == "https"
     headers = f"Host: {parts.netloc}\r\nUser-Agent: dotd-client\r\n"
@@ -121,7 +126,7 @@ def raw_lines(
 
 
 def target_of(said: Sequence[tuple[str, str]]) -> str:
-    return "/v1/dot?" + urlencode(said, safe=",")
+    return "/v1/dot?" + urlencode(said, safe=",", quote_via=quote)  # + is itself there
 
 
 def raw_request(
@@ -187,6 +192,6 @@ def pairs_request(pairs: Sequence[tuple[Any, Any]], dtype: Any, options: Options
 
 
 def get_request(path: str) -> Request:
-    if not path.startswith("/") or not path.isascii() or any(c <= " " for c in path):
+    if not path.startswith("/") or not is_bare(path):
         raise ValueError(f"{path!r} is no path of the service")
     return Request(path, f"Accept: {JSON}\r\n", (), 0, takes_timeout=False)

@@ -5,6 +5,7 @@
  */
 #include "call.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +20,8 @@ enum {
     URL_BYTES = 4096,
     UPLOAD_BYTES = 1 << 20, /* curl's buffer: 64 KiB are a system call each */
 };
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent as they lie");
 
 struct part {
     const char *data;
@@ -367,10 +370,14 @@ enum dotd_code call_end(struct call *call, CURLcode done, struct dotd_result *re
     struct json_span body = {call->body, call->body + call->size};
     if (call->size == 0)
         body = (struct json_span){"", ""};
-    if (done != CURLE_OK)
-        return error_set(error, code_of(done),
-                         call->curl_error[0] != '\0' ? call->curl_error : curl_easy_strerror(done));
     curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (done != CURLE_OK) {
+        const char *why = call->curl_error[0] != '\0' ? call->curl_error : curl_easy_strerror(done);
+        error_set(error, code_of(done), why);
+        if (error != NULL)
+            error->status = (int)status;
+        return code_of(done);
+    }
     if (status != 200)
         return refusal(call, body, status, error);
     enum dotd_code code = answer_result(body, call->account->numbers, ret);

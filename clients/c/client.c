@@ -59,7 +59,9 @@ static int64_t pause_of(const struct dotd_error *error, CURLcode done, int64_t p
 {
     if (error->code == DOTD_REFUSED && (error->status == 429 || error->status == 503))
         return error->retry_after_s >= 0 ? (int64_t)error->retry_after_s * 1000 : -1;
-    return done == CURLE_GOT_NOTHING ? pause_ms : -1;
+    bool has_ended =
+        done == CURLE_GOT_NOTHING || done == CURLE_SEND_ERROR || done == CURLE_RECV_ERROR;
+    return has_ended && error->status == 0 ? pause_ms : -1;
 }
 
 enum dotd_code dotd_dot(struct dotd *client, const void *a, const void *b, size_t n,

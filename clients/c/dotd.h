@@ -60,7 +60,7 @@ enum dotd_code {
 /* Why a call brought nothing. Texts are empty and numbers -1 where the service says nothing. */
 struct dotd_error {
     enum dotd_code code;
-    int status;                    /* of HTTP; 0 without an answer */
+    int status;                    /* of HTTP; 0 when not even that came */
     char name[DOTD_NAME_BYTES];    /* the kind of problem: "length-mismatch" */
     char title[DOTD_TEXT_BYTES];   /* of that kind */
     char detail[DOTD_TEXT_BYTES];  /* what came, what was expected, what to do */
@@ -181,10 +181,11 @@ DOTD_API enum dotd_code dotd_multi_add(struct dotd_multi *multi, const void *a, 
  * library's: it may be polled, nothing else. */
 DOTD_API int dotd_multi_fd(const struct dotd_multi *multi);
 
-/* Does what can be done without waiting. */
+/* Does what can be done without waiting. Take what is done from dotd_multi_next() after it. */
 DOTD_API void dotd_multi_step(struct dotd_multi *multi);
 
-/* Waits for at most timeout_ms (-1: without end) for something to do, and does it. */
+/* Waits for at most timeout_ms (-1: without end) for something to do, and does it. Returns at once
+ * when dotd_multi_next() has something to hand out. */
 DOTD_API void dotd_multi_wait(struct dotd_multi *multi, int timeout_ms);
 
 /* Calls whose answers dotd_multi_next() has not handed out. */

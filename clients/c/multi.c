@@ -227,6 +227,8 @@ static void gather(struct dotd_multi *multi)
 void dotd_multi_wait(struct dotd_multi *multi, int timeout_ms)
 {
     struct epoll_event event[EVENTS];
+    if (multi->first != NULL)
+        timeout_ms = 0; /* there is something for dotd_multi_next() */
     int count = epoll_wait(multi->epoll, event, EVENTS, timeout_ms);
     for (int i = 0; i < count; i++)
         act(multi, &event[i]);

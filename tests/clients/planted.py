@@ -7,6 +7,7 @@ import threading
 
 DEADLINE_S = 60
 HANG_UP = object()  # the connection ends without a byte
+RESET = object()  # likewise, by a reset
 SILENCE = object()  # nothing comes until the server stops
 
 
@@ -39,7 +40,7 @@ def short(planted):
 
 
 class Planted:
-    """Reads whole requests and gives the answers in turn: bytes, HANG_UP or SILENCE. requests has
+    """Reads whole requests and gives the answers in turn: bytes, HANG_UP, RESET or SILENCE. requests has
     (number of the connection, head, body) of each."""
 
     def __init__(self, answers, context=None):
@@ -90,6 +91,8 @@ class Planted:
             planted = self.answers.pop(0)
         if planted is SILENCE:
             self.stopped.wait(DEADLINE_S)
+        if planted is RESET:  # which closing without lingering is
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         if not isinstance(planted, bytes):
             return False
         connection.sendall(planted)

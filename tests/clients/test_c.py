@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from client import REPORT, ROOT, SANITIZERS
-from planted import HANG_UP, SILENCE, answer, json_result, problem
+from planted import HANG_UP, RESET, SILENCE, answer, json_result, problem
 
 SOURCE = (ROOT / "tests/clients/c_client_test.c").read_text()
 NAMES = re.findall(r"cmocka_unit_test\((\w+)\)", SOURCE)
@@ -50,7 +50,7 @@ PLANTED = {
     "planted_retries_that_would_come_too_late_are_not_made": [
         problem(503, "busy", "Retry-After: 3600")
     ],
-    "planted_ends_before_an_answer_are_tried_again": [HANG_UP, HANG_UP, json_result(3.0)],
+    "planted_ends_before_an_answer_are_tried_again": [HANG_UP, RESET, json_result(3.0)],
     "planted_calls_share_a_connection": [json_result(float(i)) for i in range(5)],
     "planted_silence_ends_with_the_timeout": [SILENCE],
     "planted_silence_ends_with_the_timeout_of_each": [SILENCE],

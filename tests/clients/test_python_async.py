@@ -8,7 +8,7 @@ import ssl
 import pytest
 
 from dotd_client import AsyncClient, BadAnswer, DeadlineExceeded, Problem, Unreachable
-from planted import HANG_UP, SILENCE, answer, problem, raw_result
+from planted import HANG_UP, RESET, SILENCE, answer, problem, raw_result
 
 LARGE = array.array("d", bytes(16 << 20))
 
@@ -78,9 +78,9 @@ def test_a_refusal_is_heard_while_the_body_goes_out(start_daemon):
 
 
 def test_a_call_that_is_put_off_is_made_again(plant):
-    server = plant(problem(503, "busy", "Retry-After: 0"), HANG_UP, raw_result(3.0))
+    server = plant(problem(503, "busy", "Retry-After: 0"), HANG_UP, RESET, raw_result(3.0))
     assert run(server.url, lambda client: client.dot([1.0], [3])).value == 3.0
-    assert len(server.requests) == 3
+    assert len(server.requests) == 4
 
 
 def test_a_kept_connection_that_has_ended_is_replaced(plant):

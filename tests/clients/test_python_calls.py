@@ -13,7 +13,7 @@ import pytest
 
 from client import DEADLINE_S, ROOT
 from dotd_client import BadAnswer, Client, DeadlineExceeded, LateProblem, Problem, Unreachable
-from planted import HANG_UP, SILENCE, answer, problem, raw_result, short
+from planted import HANG_UP, RESET, SILENCE, answer, problem, raw_result, short
 
 LARGE = array.array("d", bytes(64 << 20))
 
@@ -151,7 +151,7 @@ def test_retry_after_may_be_a_date(plant):
 
 
 def test_a_connection_that_ends_before_the_answer_is_tried_again(plant):
-    server = plant(HANG_UP, HANG_UP, raw_result(3.0))
+    server = plant(HANG_UP, RESET, raw_result(3.0))
     with Client(server.url) as client:
         assert client.dot([1.0], [3]).value == 3.0
     server = plant(HANG_UP)

@@ -57,7 +57,7 @@ class Stream:
                 raise kind("the connection ended before the answer") from error
             except asyncio.LimitOverrunError:
                 raise BadAnswer(f"an answer's head of more than {HEAD_BYTES} bytes") from None
-            except ConnectionError as error:
+            except OSError as error:
                 raise Silence(str(error)) from error
             head = Head(text[:-4])
             if head.status >= 200:
@@ -70,7 +70,7 @@ class Stream:
             if head.size is None:
                 return await self.reader.read()
             return await self.reader.readexactly(head.size)
-        except (ConnectionError, asyncio.IncompleteReadError) as error:
+        except (OSError, asyncio.IncompleteReadError) as error:
             raise Unreachable(f"within an answer: {error}") from error
 
     async def _read_chunks(self) -> bytes:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 
-from .errors import BadAnswer, Unreachable
+from .errors import BadAnswer, DeadlineExceeded, Unreachable
 from .message import HEAD_BYTES, Body, Head, chunk_size
 from .patience import Patience
 from .request import Address, Buffer
@@ -60,7 +60,9 @@ class Connection:
         try:
             sent = self._send_some(buffers)
             return sent == size or self._send_rest(list(buffers), sent, patience)
-        except (BrokenPipeError, ConnectionResetError):
+        except DeadlineExceeded:
+            raise
+        except OSError:
             return False  # what it said before that may be readable still
 
     def _send_rest(self, waiting: list[Buffer], sent: int, patience: Patience) -> bool:
@@ -118,7 +120,9 @@ class Connection:
     def _more_of_head(self, data: bytes, patience: Patience) -> bytes:
         try:
             piece = self.receive(PIECE, patience)
-        except ConnectionError as error:
+        except DeadlineExceeded:
+            raise
+        except OSError as error:
             raise (Unreachable if data else Silence)(str(error)) from error
         if not piece:
             raise (Unreachable if data else Silence)("the connection ended before the answer")
@@ -131,7 +135,9 @@ class Connection:
             if head.size is None:
                 return self._read_to_end(patience)
             return self._read(head.size, patience)
-        except ConnectionError as error:
+        except DeadlineExceeded:
+            raise
+        except OSError as error:
             raise Unreachable(f"within an answer: {error}") from error
 
     def _read(self, size: int, patience: Patience) -> Body:
@@ -197,10 +203,10 @@ class SecureConnection(Connection):
                     for start in range(0, len(view), PIECE):
                         self.socket.settimeout(patience.remaining())
                         self.socket.sendall(view[start : start + PIECE])
-        except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
-            return False
         except TimeoutError:
             raise patience.late() from None
+        except OSError:
+            return False
         return True
 
     def receive(self, size: int, patience: Patience) -> bytes:

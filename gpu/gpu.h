@@ -19,6 +19,7 @@
 
 struct gpu;
 struct job;
+struct partial;
 
 struct gpu_config {
     bool cuda;               /* open CUDA devices where there are some */
@@ -119,6 +120,9 @@ struct job {
                                   of integer operands DTYPE_INT64 or a real float */
     bool conjugate;          /* a's elements; no effect on real ones */
     bool wants_abs;          /* exact jobs: sum_abs matters; else it may stay 0 */
+    struct partial *partial; /* partial.h; NULL: none. Else the job is one row, which is added to it
+                                and gives no value */
+    uint64_t client;         /* who asks, for fairness; jobs of one client have the same number */
     int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
     bool cancelled;          /* __atomic; any thread: then ERR_CLOSED, not computed */
     struct job_port *port;

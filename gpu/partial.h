@@ -33,6 +33,14 @@ void partial_add(struct partial *partial, const void *a, const void *b, uint64_t
 /* Adds other, a sum of the same dtype and accuracy. */
 void partial_merge(struct partial *partial, const struct partial *other);
 
+/* For devices. A fast piece: sum and sum_abs of piece[0], and of piece[1] if complex, were accumulated
+ * over n products of a and b as bound_of_sum() says (bound.h). */
+void partial_add_fast(struct partial *partial, const struct dot_value piece[2], uint64_t depth,
+                      const void *a, const void *b, uint64_t n);
+
+/* An exact piece of n products, of the partial's dtype. */
+void partial_add_exact(struct partial *partial, const struct exact_sum *piece, uint64_t n);
+
 /* Sets value[0], and value[1] of a complex sum, as a job's backend would. Used up. */
 void partial_settle(struct partial *partial, enum dtype result_dtype, struct dot_value *value);
 

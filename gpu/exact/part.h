@@ -85,6 +85,21 @@ static inline void exact_part_add_product64(struct exact_part *part, double x, d
     exact_part_add(part, (uint64_t)(product.magnitude >> 64), product.position + 64, product.sign);
 }
 
+/* As exact_add_float64(); makes room itself. */
+static inline void exact_part_add_float64(struct exact_part *part, double value)
+{
+    const uint64_t bits = exact_bits_of(value);
+    const int field = (int)(bits >> 52 & 0x7ff);
+    const uint64_t fraction = bits & 0xfffffffffffff;
+    exact_part_reserve(part, 1);
+    if (field == 0) /* subnormal, of unit 2^-1074, or zero */
+        exact_part_add(part, fraction, fraction != 0 ? -1074 - part->layout.base : 0,
+                       (int64_t)bits >> 63);
+    else
+        exact_part_add(part, fraction | (uint64_t)1 << 52, field - 1075 - part->layout.base,
+                       (int64_t)bits >> 63);
+}
+
 /* Two deposits. part is of the integer layout; value is times 2^(32 limb). */
 static inline void exact_part_add_integer(struct exact_part *part, exact_int128 value, int limb)
 {

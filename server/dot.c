@@ -192,25 +192,25 @@ static enum error place(const struct exchange *exchange, int *ret, struct proble
 static enum error make_job(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
-    enum error error = job_plan(&dot->job, dot->request.pair, dot->request.pair_count);
+    enum error error = job_plan(&exchange->job, dot->request.pair, dot->request.pair_count);
     if (error != ERR_OK)
         return problem_set(problem, error, "no memory for so many results");
     const struct options *options = &dot->request.options;
-    dot->job.accuracy = is_exact(options) ? ACCURACY_EXACT : ACCURACY_FAST;
-    dot->job.result_dtype = options->result_dtype;
-    dot->job.conjugate = options->conjugate;
-    dot->job.wants_abs = options->diagnostics;
-    dot->job.base = dot->request.buffer.block.data;
-    dot->job.bytes = dot->request.buffer.used;
+    exchange->job.accuracy = is_exact(options) ? ACCURACY_EXACT : ACCURACY_FAST;
+    exchange->job.result_dtype = options->result_dtype;
+    exchange->job.conjugate = options->conjugate;
+    exchange->job.wants_abs = options->diagnostics;
+    exchange->job.base = dot->request.buffer.block.data;
+    exchange->job.bytes = dot->request.buffer.used;
     dot->decoded_ns = clock_ns();
-    dot->job.deadline_ns = deadline_of(exchange);
-    dot->job.port = loop_port(exchange->loop);
+    exchange->job.deadline_ns = deadline_of(exchange);
+    exchange->job.port = loop_port(exchange->loop);
     return ERR_OK;
 }
 
 static enum error submit(struct exchange *exchange, int device, struct problem *problem)
 {
-    enum error error = gpu_submit(gpu_of(exchange), device, &exchange->dot.job);
+    enum error error = gpu_submit(gpu_of(exchange), device, &exchange->job);
     if (error == ERR_BUSY)
         return problem_set(problem, ERR_BUSY,
                            "the device's queue is full (queue_jobs, queue_bytes)");
@@ -238,9 +238,9 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
         error = make_job(exchange, problem);
     if (error != ERR_OK)
         return error;
-    if (!gpu_is_inline(gpu_of(exchange), device, dot->job.term_count))
+    if (!gpu_is_inline(gpu_of(exchange), device, exchange->job.term_count))
         return submit(exchange, device, problem);
-    gpu_compute(gpu_of(exchange), &dot->job);
+    gpu_compute(gpu_of(exchange), &exchange->job);
     return dot_resume(exchange, problem);
 }
 
@@ -277,7 +277,7 @@ enum error dot_finish_query(struct exchange *exchange, struct problem *problem)
 static struct timing timing_of(const struct exchange *exchange)
 {
     const struct dot_exchange *dot = &exchange->dot;
-    const struct job_times *times = &dot->job.times;
+    const struct job_times *times = &exchange->job.times;
     int64_t device_ns = times->copy_in_ns + times->compute_ns + times->copy_out_ns;
     return (struct timing){
         .receive_ns = dot->decoded_ns - exchange->first_byte_ns - dot->decode_ns,
@@ -355,7 +355,7 @@ static enum error refuse_late(const struct exchange *exchange, struct problem *p
 
 static enum error refuse_job(const struct exchange *exchange, struct problem *problem)
 {
-    const struct job *job = &exchange->dot.job;
+    const struct job *job = &exchange->job;
     switch (job->error) {
     case ERR_DEADLINE:
         return refuse_late(exchange, problem);
@@ -369,32 +369,31 @@ static enum error refuse_job(const struct exchange *exchange, struct problem *pr
 enum error dot_resume(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
-    if (dot->job.error == ERR_OK && clock_ns() > dot->job.deadline_ns)
-        dot->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
-    if (dot->job.error != ERR_OK)
+    if (exchange->job.error == ERR_OK && clock_ns() > exchange->job.deadline_ns)
+        exchange->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
+    if (exchange->job.error != ERR_OK)
         return refuse_job(exchange, problem);
-    struct device_info info = gpu_device_info(gpu_of(exchange), dot->job.device);
+    struct device_info info = gpu_device_info(gpu_of(exchange), exchange->job.device);
     struct result result = {
         .request = &dot->request,
-        .value = dot->job.value,
+        .value = exchange->job.value,
         .accuracy = dot->request.options.accuracy,
         .kernel = is_exact(&dot->request.options) ? "exact" : info.kernel,
         .device = info.id,
         .device_name = info.name,
-        .batch_size = dot->job.batch_size,
+        .batch_size = exchange->job.batch_size,
     };
     buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
     result_round(&result);
     result.timing = timing_of(exchange);
     enum error error =
         dot->wants_raw ? send_raw(exchange, &result, problem) : send_json(exchange, &result);
-    job_fini(&dot->job); /* the client may take its time, but not with these */
+    job_fini(&exchange->job); /* the client may take its time, but not with these */
     return error;
 }
 
 void dot_fini(struct dot_exchange *dot)
 {
     decoder_destroy(dot->decoder);
-    job_fini(&dot->job);
     request_fini(&dot->request);
 }

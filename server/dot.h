@@ -14,7 +14,6 @@ struct exchange;
 struct dot_exchange {
     struct request request;  /* zeroed until begin */
     struct decoder *decoder; /* owned; NULL before and after the body */
-    struct job job;          /* a device's while the exchange is in WORK */
     bool wants_raw;          /* Accept asked for octet-stream */
     int64_t decode_ns;       /* spent in the decoder so far */
     int64_t decoded_ns;      /* when the request was complete */

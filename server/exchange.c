@@ -312,7 +312,7 @@ void exchange_suspend(struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_BODY);
     exchange->state = EXCHANGE_WORK;
-    exchange->connection->job_is_cancelled = &exchange->dot.job.cancelled;
+    exchange->connection->job_is_cancelled = &exchange->job.cancelled;
     MHD_suspend_connection(exchange->mhd);
     enter_phase(exchange, PHASE_WORK);
 }

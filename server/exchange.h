@@ -7,7 +7,7 @@
  *     │      ├────────────────────────▲          connection suspended, and is back in DONE;
  *     └──────┴─▶ REFUSED ─────────────┘          a refused body is drained first
  *
- * Everything is touched by the loop's own thread only; a worker has exchange->dot.job in WORK.
+ * Everything is touched by the loop's own thread only; a worker has exchange->job in WORK.
  */
 #ifndef SERVER_EXCHANGE_H
 #define SERVER_EXCHANGE_H
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpu/gpu.h"
 #include "proto/error.h"
 #include "proto/text.h"
 #include "server/connection.h"
@@ -50,6 +51,7 @@ struct exchange {
     int64_t begun_ns;            /* request line seen */
     int64_t first_byte_ns;       /* of the body, or the end of the head when there is none */
     uint64_t body_bytes;         /* so far */
+    struct job job;              /* in WORK a device's, or the lab's */
     struct dot_exchange dot;     /* of /v1/dot */
     uint64_t charged_bytes;      /* of out, in http->answer_bytes */
     struct text out;             /* the answer's body, until the client has it */

@@ -50,6 +50,7 @@ struct exchange *exchange_new(struct exchanges *all)
 
 void exchange_free(struct exchanges *all, struct exchange *exchange)
 {
+    job_fini(&exchange->job);
     dot_fini(&exchange->dot);
     free(exchange->target);
     answer_uncharge(exchange);

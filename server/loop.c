@@ -96,7 +96,7 @@ static struct loop *loop_of_port(struct job_port *port)
 
 static struct exchange *exchange_of_job(struct job *job)
 {
-    return (struct exchange *)((char *)job - offsetof(struct exchange, dot.job));
+    return (struct exchange *)((char *)job - offsetof(struct exchange, job));
 }
 
 static void complete_jobs(struct job_port *port, struct job *first)

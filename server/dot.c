@@ -3,11 +3,11 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "proto/pointer.h"
 #include "proto/result.h"
 #include "server/accept.h"
+#include "server/admit.h"
 #include "server/answer.h"
 #include "server/clock.h"
 #include "server/exchange.h"
@@ -39,28 +39,9 @@ static enum error settle_accept(struct exchange *exchange, struct problem *probl
     return ERR_OK;
 }
 
-static enum error refuse_large(const struct exchange *exchange, struct problem *problem)
+static enum error check_size(const struct exchange *exchange, struct problem *problem)
 {
-    uint64_t limit = config_of(exchange)->max_body_bytes;
-    (void)problem_set(problem, ERR_TOO_LARGE, "the body is larger than %llu bytes",
-                      (unsigned long long)limit);
-    return problem_limit(problem, limit, "max_body_bytes");
-}
-
-static enum error check_coding(const struct exchange *exchange, struct problem *problem)
-{
-    const char *coding = exchange->head.content_encoding;
-    if (coding == NULL || strcasecmp(coding, "identity") == 0)
-        return ERR_OK;
-    return problem_set(problem, ERR_MEDIA,
-                       "Content-Encoding is \"%s\"; bodies are read as they are", coding);
-}
-
-static enum error check_open(const struct exchange *exchange, struct problem *problem)
-{
-    if (exchange_is_draining(exchange))
-        return problem_set(problem, ERR_CLOSED, "the server is shutting down");
-    return ERR_OK;
+    return admit_size(exchange, config_of(exchange)->max_body_bytes, "max_body_bytes", problem);
 }
 
 enum error dot_begin(struct exchange *exchange, struct problem *problem)
@@ -69,16 +50,15 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
     const struct encoding *encoding;
     uint64_t body_bytes = exchange->head.is_chunked ? BODY_CHUNKED : exchange->head.content_length;
     request_init(&dot->request, gpu_buffers(gpu_of(exchange)));
-    enum error error = check_open(exchange, problem);
+    enum error error = admit_open(exchange, problem);
     if (error == ERR_OK)
         error = encoding_for(exchange->head.content_type, &encoding, problem);
     if (error == ERR_OK)
-        error = check_coding(exchange, problem);
+        error = admit_coding(exchange, problem);
     if (error == ERR_OK)
         error = settle_accept(exchange, problem);
-    if (error == ERR_OK && !exchange->head.is_chunked &&
-        body_bytes > config_of(exchange)->max_body_bytes)
-        error = refuse_large(exchange, problem);
+    if (error == ERR_OK)
+        error = check_size(exchange, problem);
     if (error == ERR_OK)
         error = options_from_query(&dot->request.options, exchange->query, NULL, NULL, problem);
     if (error == ERR_OK)
@@ -93,10 +73,11 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
                     struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
-    if (exchange->body_bytes > config_of(exchange)->max_body_bytes)
-        return refuse_large(exchange, problem); /* a chunked body tells its size as it comes */
+    enum error error = check_size(exchange, problem);
+    if (error != ERR_OK)
+        return error;
     int64_t start_ns = clock_ns();
-    enum error error = decoder_feed(dot->decoder, data, size, problem);
+    error = decoder_feed(dot->decoder, data, size, problem);
     dot->decode_ns += clock_ns() - start_ns;
     return error;
 }
@@ -259,7 +240,7 @@ enum error dot_finish_query(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
     request_init(&dot->request, gpu_buffers(gpu_of(exchange)));
-    enum error error = check_open(exchange, problem);
+    enum error error = admit_open(exchange, problem);
     if (error == ERR_OK)
         error = settle_accept(exchange, problem);
     if (error != ERR_OK)

@@ -1,0 +1,33 @@
+/* admit.c - refusals on the head and the size of a body (see admit.h). */
+#include "server/admit.h"
+
+#include <inttypes.h>
+#include <strings.h>
+
+#include "server/exchange.h"
+
+enum error admit_open(const struct exchange *exchange, struct problem *problem)
+{
+    if (exchange_is_draining(exchange))
+        return problem_set(problem, ERR_CLOSED, "the server is shutting down");
+    return ERR_OK;
+}
+
+enum error admit_coding(const struct exchange *exchange, struct problem *problem)
+{
+    const char *coding = exchange->head.content_encoding;
+    if (coding == NULL || strcasecmp(coding, "identity") == 0)
+        return ERR_OK;
+    return problem_set(problem, ERR_MEDIA,
+                       "Content-Encoding is \"%s\"; bodies are read as they are", coding);
+}
+
+enum error admit_size(const struct exchange *exchange, uint64_t limit, const char *setting,
+                      struct problem *problem)
+{
+    const struct head *head = &exchange->head;
+    if ((head->is_chunked ? exchange->body_bytes : head->content_length) <= limit)
+        return ERR_OK;
+    (void)problem_set(problem, ERR_TOO_LARGE, "the body is larger than %" PRIu64 " bytes", limit);
+    return problem_limit(problem, limit, setting);
+}

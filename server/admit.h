@@ -1,0 +1,22 @@
+/* admit.h - what every call with a body is refused for, before anything is read of it. */
+#ifndef SERVER_ADMIT_H
+#define SERVER_ADMIT_H
+
+#include <stdint.h>
+
+#include "proto/error.h"
+
+struct exchange;
+
+/* ERR_CLOSED: the server drains. */
+enum error admit_open(const struct exchange *exchange, struct problem *problem);
+
+/* ERR_MEDIA: bodies are read as they are, under no Content-Encoding. */
+enum error admit_coding(const struct exchange *exchange, struct problem *problem);
+
+/* ERR_TOO_LARGE: the body has more than limit bytes, or its head says that it will. A chunked one
+ * tells as it comes: call again with every piece. setting NULL: the limit is fixed. */
+enum error admit_size(const struct exchange *exchange, uint64_t limit, const char *setting,
+                      struct problem *problem);
+
+#endif

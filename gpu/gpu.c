@@ -42,6 +42,10 @@ static const struct backend *const built_in[] = {
     NULL,
 };
 
+#ifdef DOTD_FAULTS
+static const struct backend *const built_to_fail[] = {&backend_cpu, &backend_faulty, NULL};
+#endif
+
 /* --- opening and closing --- */
 
 static enum error device_open(struct gpu *gpu, const struct backend *backend, int index,
@@ -133,14 +137,21 @@ static enum error buffers_open(struct gpu *gpu, struct problem *problem)
     return ERR_OK;
 }
 
+static struct device_handle handle_of(const struct gpu *gpu, int index)
+{
+    const struct device *device = &gpu->device[index];
+    return (struct device_handle){device->backend, device->handle, index};
+}
+
 static enum error workers_start(struct gpu *gpu, struct problem *problem)
 {
+    const struct device_handle cpu = handle_of(gpu, 0);
     for (int i = 0; i < gpu->device_count; i++) {
         struct device *device = &gpu->device[i];
         char name[16];
         (void)snprintf(name, sizeof name, "dotd-%.10s", device->info.id);
-        if (worker_create(&device->worker, device->backend, device->handle, i, name,
-                          &gpu->config) != ERR_OK)
+        const struct device_handle mine = handle_of(gpu, i);
+        if (worker_create(&device->worker, &mine, &cpu, name, &gpu->config) != ERR_OK)
             return problem_set(problem, ERR_NOMEM, "cannot start the thread of %s",
                                device->info.id);
     }
@@ -171,6 +182,10 @@ enum error gpu_open_backends(struct gpu **ret, const struct gpu_config *config,
 
 enum error gpu_open(struct gpu **ret, const struct gpu_config *config, struct problem *problem)
 {
+#ifdef DOTD_FAULTS
+    if (getenv("DOTD_FAULT") != NULL)
+        return gpu_open_backends(ret, config, built_to_fail, problem);
+#endif
     return gpu_open_backends(ret, config, built_in, problem);
 }
 
@@ -243,8 +258,24 @@ struct device_counts gpu_device_counts(struct gpu *gpu, int index)
         .queued_bytes = queue.bytes,
         .jobs_total = totals.jobs + inlined,
         .batches_total = totals.batches + inlined, /* each a batch of one */
+        .slices_total = totals.slices,
         .rejected_total = queue.rejected_total,
+        .unfair_total = queue.unfair_total,
+        .expired_total = totals.expired,
+        .cancelled_total = totals.cancelled,
+        .rerouted_total = totals.rerouted,
     };
+}
+
+int64_t gpu_busy_since_ns(struct gpu *gpu)
+{
+    int64_t oldest = 0;
+    for (int i = 0; i < gpu->device_count; i++) {
+        int64_t since = worker_busy_since_ns(gpu->device[i].worker);
+        if (since != 0 && (oldest == 0 || since < oldest))
+            oldest = since;
+    }
+    return oldest;
 }
 
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem)
@@ -318,6 +349,7 @@ void gpu_compute(struct gpu *gpu, struct job *job)
     job->next = NULL;
     job->error = cpu->backend->compute(cpu->handle, job, &unused, NULL);
     job->device = 0;
+    job->is_rerouted = false;
     job->batch_size = 1;
     int64_t finished = now_ns();
     job->times = (struct job_times){

@@ -22,15 +22,20 @@ struct job;
 struct partial;
 
 struct gpu_config {
-    bool cuda;               /* open CUDA devices where there are some */
-    size_t budget_bytes;     /* all operand buffers together */
-    size_t pinned_bytes;     /* the part of it that is pinned at start, where CUDA is */
-    size_t device_bytes;     /* staging memory on each CUDA device */
-    uint32_t queue_jobs;     /* capacity of each device's queue, in jobs */
-    uint64_t queue_bytes;    /* and in operand bytes: either bound refuses */
-    uint32_t batch_jobs;     /* most jobs in one launch */
-    uint64_t inline_terms;   /* a CPU job of at most so many products needs no hand-off */
-    uint64_t cuda_min_bytes; /* PLACE_AUTO sends a job of at least so many bytes to CUDA */
+    bool cuda;                     /* open CUDA devices where there are some */
+    size_t budget_bytes;           /* all operand buffers together */
+    size_t pinned_bytes;           /* the part of it that is pinned at start, where CUDA is */
+    size_t device_bytes;           /* staging memory on each CUDA device */
+    uint32_t queue_jobs;           /* capacity of each device's queue, in jobs */
+    uint64_t queue_bytes;          /* and in operand bytes: either bound refuses */
+    uint32_t batch_jobs;           /* most jobs in one launch */
+    uint64_t inline_terms;         /* a CPU job of at most so many products needs no hand-off */
+    uint64_t cuda_min_bytes;       /* PLACE_AUTO sends a job of at least so many bytes to CUDA */
+    uint32_t client_share_percent; /* of either, for jobs of one client; 0 or 100: all */
+    /* Called once by the worker of each device that is lost, NULL: nobody. Its jobs are computed on
+     * the CPU from then on and new ones refused (ERR_NO_DEVICE). Must not block. */
+    void (*device_lost)(void *context);
+    void *context;
 };
 
 /* Opens every device and starts its worker. A CUDA device that does not open is left out and
@@ -66,7 +71,14 @@ struct device_info {
 struct device_counts {
     uint32_t queued_jobs; /* now waiting */
     uint64_t queued_bytes;
-    uint64_t jobs_total, batches_total, rejected_total; /* since start */
+    /* since start */
+    uint64_t jobs_total, batches_total; /* computed; a long job is a batch of its own */
+    uint64_t slices_total;              /* of long jobs */
+    uint64_t rejected_total;            /* refused with ERR_BUSY */
+    uint64_t unfair_total;              /* of those: for the client's share alone */
+    uint64_t expired_total;             /* dropped with ERR_DEADLINE, before or between slices */
+    uint64_t cancelled_total;           /* dropped with ERR_CLOSED */
+    uint64_t rerouted_total;            /* computed on the CPU, for the device had failed */
 };
 
 int gpu_device_count(struct gpu *gpu);
@@ -75,6 +87,10 @@ struct device_counts gpu_device_counts(struct gpu *gpu, int device); /* takes th
 
 /* How many devices did not open or were lost since; *problem gets the last one's text if any. */
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem);
+
+/* When the batch or slice that a worker has been computing for longest began, on CLOCK_MONOTONIC; 0:
+ * none is at work. Some milliseconds are usual: what is much older hangs in the device. */
+int64_t gpu_busy_since_ns(struct gpu *gpu);
 
 /* Computes known answers on every device through its queue and compares. ERR_DEVICE names the
  * device that was wrong. Also warms each device up. */
@@ -122,14 +138,16 @@ struct job {
     bool wants_abs;          /* exact jobs: sum_abs matters; else it may stay 0 */
     struct partial *partial; /* partial.h; NULL: none. Else the job is one row, which is added to it
                                 and gives no value */
-    uint64_t client;         /* who asks, for fairness; jobs of one client have the same number */
+    uint64_t client;         /* who asks, for fairness; jobs of one client have the same number; 0:
+                                nobody in particular, who has no share to keep to */
     int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
     bool cancelled;          /* __atomic; any thread: then ERR_CLOSED, not computed */
     struct job_port *port;
     /* set by the device before complete() */
     enum error error;    /* ERR_OK: value[] holds the results */
     int device;          /* which computed it */
-    uint32_t batch_size; /* jobs in its launch */
+    bool is_rerouted;    /* the device that it was queued for had failed, and the CPU did */
+    uint32_t batch_size; /* jobs in its launch; 1 for a long job, which has several */
     struct job_times times;
     /* links of the queue, then of the completed chain */
     struct job *next;

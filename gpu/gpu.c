@@ -8,6 +8,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/now.h"
+#include "gpu/partial.h"
 #include "gpu/pool.h"
 #include "gpu/worker.h"
 
@@ -357,6 +358,17 @@ void gpu_compute(struct gpu *gpu, struct job *job)
         .compute_ns = finished - started,
         .finished_ns = finished,
     };
+    (void)atomic_fetch_add_explicit(&gpu->inline_total, 1, memory_order_relaxed);
+}
+
+void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial)
+{
+    partial_settle(partial, job->result_dtype, job->value);
+    job->error = ERR_OK;
+    job->device = 0;
+    job->is_rerouted = false;
+    job->batch_size = 1;
+    job->times = (struct job_times){0};
     (void)atomic_fetch_add_explicit(&gpu->inline_total, 1, memory_order_relaxed);
 }
 

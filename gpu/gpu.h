@@ -136,8 +136,8 @@ struct job {
                                   of integer operands DTYPE_INT64 or a real float */
     bool conjugate;          /* a's elements; no effect on real ones */
     bool wants_abs;          /* exact jobs: sum_abs matters; else it may stay 0 */
-    struct partial *partial; /* partial.h; NULL: none. Else the job is one row, which is added to it
-                                and gives no value */
+    struct partial *partial; /* partial.h; NULL: none. Else the job is one row of the same dtype,
+                                accuracy, conjugate and wants_abs; it is added and gives no value */
     uint64_t client;         /* who asks, for fairness; jobs of one client have the same number; 0:
                                 nobody in particular, who has no share to keep to */
     int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
@@ -170,6 +170,10 @@ bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count);
 
 /* Computes now, on the caller's thread, on the CPU. Sets everything that a worker would. */
 void gpu_compute(struct gpu *gpu, struct job *job);
+
+/* As gpu_compute(), for a job whose one row the caller's thread has added to partial already: rounds
+ * it. partial is used up. */
+void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial);
 
 /* ERR_BUSY: the queue is full in jobs or bytes. ERR_CLOSED: draining. On failure the job is still
  * the caller's and complete() is not called. */

@@ -220,7 +220,7 @@ bool queue_pop(struct queue *queue, const struct queue_wish *wish, struct queue_
     return !is_over;
 }
 
-enum error job_verdict(const struct job *job, int64_t now_ns)
+enum error job_dropped(const struct job *job, int64_t now_ns)
 {
     if (__atomic_load_n(&job->cancelled, __ATOMIC_RELAXED))
         return ERR_CLOSED;
@@ -232,7 +232,7 @@ static void sweep_lane(struct queue *queue, struct lane *lane, int64_t now_ns, s
     struct job **at = &lane->first;
     while (*at != NULL) {
         struct job *job = *at;
-        if (job_verdict(job, now_ns) == ERR_OK) {
+        if (job_dropped(job, now_ns) == ERR_OK) {
             at = &job->next;
             continue;
         }

@@ -51,8 +51,8 @@ bool queue_pop(struct queue *queue, const struct queue_wish *wish, struct queue_
 /* Takes out all jobs that are not to be computed any more; chained by next. */
 struct job *queue_sweep(struct queue *queue, int64_t now_ns);
 
-/* ERR_OK: to be computed; else why not (ERR_CLOSED: cancelled, ERR_DEADLINE). */
-enum error job_verdict(const struct job *job, int64_t now_ns);
+/* Why a job is not computed any more: ERR_CLOSED when cancelled, ERR_DEADLINE past it; ERR_OK: it is. */
+enum error job_dropped(const struct job *job, int64_t now_ns);
 
 /* No further pushes; what is queued is still popped. May be called again. */
 void queue_close(struct queue *queue);

@@ -130,7 +130,7 @@ static uint32_t batch_sort(struct worker *worker, struct job *first, int64_t now
     uint32_t live_count = 0;
     for (struct job *job = first, *next; job != NULL; job = next) {
         next = job->next;
-        enum error verdict = job_verdict(job, now);
+        enum error verdict = job_dropped(job, now);
         if (verdict != ERR_OK)
             drop(worker, job, verdict);
         live_count += verdict == ERR_OK;
@@ -248,7 +248,7 @@ static void turn_run(struct worker *worker)
 {
     struct turn *turn = turn_choose(worker);
     int64_t now = now_ns();
-    enum error verdict = job_verdict(turn->job, now);
+    enum error verdict = job_dropped(turn->job, now);
     if (verdict != ERR_OK) {
         drop(worker, turn->job, verdict);
         turn_end(worker, turn);

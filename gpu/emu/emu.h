@@ -33,6 +33,9 @@ struct emu_settings {
 void emu_set(const struct emu_settings *settings);
 struct emu_settings emu_get(void);
 
+/* The `count` copies after the next `skipped` ones fail with a status of cuda_runtime_api.h. */
+void emu_fail_copies(int status, unsigned skipped, unsigned count);
+
 /* Runs body(context) in every thread of every block; the caller's thread waits. One grid at a time
  * in the process. threads: of a block, at most 1024, whole warps. */
 void emu_run(uint32_t blocks, uint32_t threads, size_t shared_bytes,

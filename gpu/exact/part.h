@@ -31,6 +31,10 @@ void exact_part_init(struct exact_part *part, enum dtype dtype);
 /* Carries; afterwards at most one deposit is counted. */
 void exact_part_carry(struct exact_part *part);
 
+/* A sum that was made elsewhere: [layout.limbs] that a deposit of EXACT_DEPOSITS may have left.
+ * Special bits make the limbs meaningless. part is empty. */
+void exact_part_load(struct exact_part *part, const uint64_t *limb, unsigned special);
+
 void exact_part_merge(struct exact_part *part, const struct exact_part *other);
 
 /* As exact_value(); sets sum_abs as well. The part is used up. */

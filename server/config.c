@@ -42,6 +42,9 @@ enum {
  * begin so: Kubernetes describes a Service called dotd to every container by such names. */
 static const char *const foreign_variables[] = {
     "DOTD_CONFIG", "DOTD_BINARY", "DOTD_URL", "DOTD_PORT", "DOTD_PORT_", "DOTD_SERVICE_",
+#ifdef DOTD_FAULTS
+    "DOTD_FAULT", /* gpu/faulty.h */
+#endif
 };
 
 enum source { SOURCE_FILE, SOURCE_ENVIRONMENT, SOURCE_FLAG };

@@ -51,6 +51,8 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     N(device_bytes, 256ull << 20, 1ull << 20, 1ull << 40, "staging memory on each CUDA device")    \
     N(queue_jobs, 4096, 1, 1048576, "jobs that may wait for one device")                           \
     N(queue_bytes, 0, 0, 1ull << 44, "operand bytes that may wait; 0: the memory budget")          \
+    N(client_share_percent, 75, 1, 100,                                                            \
+      "of both, what one client's address may take; 100: all, as behind a proxy")                  \
     N(batch_jobs, 1024, 1, 65536, "most jobs in one launch")                                       \
     N(inline_terms, 65536, 0, 1ull << 40,                                                          \
       "a CPU job of at most so many products is computed by the HTTP thread itself")               \

@@ -24,7 +24,7 @@ static bool add_headers(struct MHD_Response *response, const struct exchange *ex
     for (int i = 0; ok && i < answer->header_count; i++)
         ok = MHD_add_response_header(response, answer->header[i].name, answer->header[i].value) ==
              MHD_YES;
-    if (ok && (exchange->must_close || exchange_is_draining(exchange)))
+    if (ok && exchange_must_close(exchange))
         ok = MHD_add_response_header(response, "Connection", "close") == MHD_YES;
     return ok;
 }

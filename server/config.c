@@ -429,13 +429,17 @@ bool config_load(struct config *ret, enum config_action *ret_action, int argc, c
     return config_load_copy(ret, ret_action, argc, argv, NULL, message, message_size);
 }
 
+static const char *path_default(void)
+{
+    const char *path = getenv("DOTD_CONFIG");
+    return path != NULL && path[0] != '\0' ? path : NULL;
+}
+
 bool config_load_copy(struct config *ret, enum config_action *ret_action, int argc, char **argv,
                       int *copy, char *message, size_t message_size)
 {
     struct reading r = {.copy = copy, .message = message, .message_size = message_size};
-    r.path = getenv("DOTD_CONFIG");
-    if (r.path != NULL && r.path[0] == '\0')
-        r.path = NULL;
+    r.path = path_default();
     setting_set_defaults(&r.config);
     *ret_action = CONFIG_USAGE;
     if (!flags_read(&r, argc, argv))
@@ -455,6 +459,30 @@ bool config_load_copy(struct config *ret, enum config_action *ret_action, int ar
     *ret = r.config;
     *ret_action = r.action;
     return true;
+}
+
+int config_copy_file(int argc, char **argv)
+{
+    char message[PLACE_BYTES];
+    int copy = -1;
+    size_t size = 0;
+    struct reading r = {.path = path_default(), .message = message, .message_size = sizeof message};
+    if (!flags_read(&r, argc, argv) || r.path == NULL)
+        return -1;
+    char *text = text_read(&r, &size);
+    if (text != NULL)
+        (void)copy_make(&copy, text, size);
+    free(text);
+    return copy;
+}
+
+void config_copy_update(int copy, int from)
+{
+    size_t size;
+    char *text = copy >= 0 && from >= 0 ? copy_read(from, &size) : NULL;
+    if (text != NULL && ftruncate(copy, 0) == 0)
+        (void)!pwrite(copy, text, size, 0);
+    free(text);
 }
 
 /* Writes text in lines of at most WIDTH_COLUMNS, each behind the prefix. */

@@ -116,6 +116,12 @@ bool config_load(struct config *ret, enum config_action *ret_action, int argc, c
 bool config_load_copy(struct config *ret, enum config_action *ret_action, int argc, char **argv,
                       int *copy, char *message, size_t message_size);
 
+/* A copy of the file as it is, whether or not it is in order; -1 with errno. There must be one. */
+int config_copy_file(int argc, char **argv);
+
+/* Makes copy hold what from holds; a reader at the same moment may see neither. -1 for either: not. */
+void config_copy_update(int copy, int from);
+
 void config_help(FILE *out);
 void config_print(FILE *out, const struct config *config); /* a complete, commented dotd.ini */
 

@@ -164,6 +164,16 @@ void connections_cancel_work(struct connections *all)
         __atomic_store_n(c->job_is_cancelled, true, __ATOMIC_RELAXED);
 }
 
+/* The earliest stays first: all that would end later now end at the same time. */
+void connections_hurry_idle(struct connections *all, int64_t now_ns, uint64_t idle_ms)
+{
+    struct phase_queue *queue = &all->queue[PHASE_IDLE];
+    queue->duration_ns = (int64_t)idle_ms * 1000000;
+    for (struct connection *c = queue->first; c != NULL; c = c->next)
+        if (c->deadline_ns > now_ns + queue->duration_ns)
+            c->deadline_ns = now_ns + queue->duration_ns;
+}
+
 /* A client that has begun a request is told why it is cut off; an idle one is only closed. */
 static void expire(struct connections *all, struct connection *connection, int64_t now_ns)
 {

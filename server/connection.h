@@ -85,6 +85,9 @@ void connection_on_event(struct connections *all, struct connection *connection)
 /* The time for draining is over: jobs that no device has begun are dropped. */
 void connections_cancel_work(struct connections *all);
 
+/* From now on a connection may be idle for idle_ms only; those that are, for so long from now. */
+void connections_hurry_idle(struct connections *all, int64_t now_ns, uint64_t idle_ms);
+
 /* Ends every connection whose phase is over its time. Returns the next deadline, INT64_MAX: none. */
 int64_t connections_expire(struct connections *all, int64_t now_ns);
 

@@ -328,3 +328,9 @@ bool exchange_is_draining(const struct exchange *exchange)
 {
     return atomic_load_explicit(&loop_http(exchange->loop)->is_draining, memory_order_relaxed);
 }
+
+bool exchange_must_close(const struct exchange *exchange)
+{
+    return exchange->must_close || exchange_is_draining(exchange) ||
+           atomic_load_explicit(&loop_http(exchange->loop)->is_leaving, memory_order_relaxed);
+}

@@ -71,5 +71,6 @@ void exchange_resume(struct exchange *exchange);
 /* For handlers. */
 void exchange_suspend(struct exchange *exchange); /* after a job was submitted */
 bool exchange_is_draining(const struct exchange *exchange);
+bool exchange_must_close(const struct exchange *exchange); /* its connection ends with its answer */
 
 #endif

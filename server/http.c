@@ -1,6 +1,7 @@
 /* http.c - the HTTP threads as one thing (see http.h). */
 #include "server/http.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ static bool create_loops(struct http *http)
 }
 
 bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
-               const struct listen_set *sockets, char *message, size_t message_size)
+               const struct listen_set *sockets, const struct lineage *lineage, char *message,
+               size_t message_size)
 {
     struct http *http = calloc(1, sizeof *http);
     if (http == NULL)
@@ -27,6 +29,7 @@ bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
     http->config = config;
     http->gpu = gpu;
     http->sockets = sockets;
+    http->lineage = *lineage;
     http->loop_count = (unsigned)config->http_threads;
     http->started_ns = clock_ns();
     (void)pthread_mutex_init(&http->lock, NULL);
@@ -56,12 +59,41 @@ void http_set_ready(struct http *http)
     atomic_store(&http->is_ready, true);
 }
 
-bool http_is_alive(struct http *http)
+void http_set_config(struct http *http, const struct config *config)
 {
-    bool is_alive = true;
+    atomic_store(&http->config, config);
+}
+
+int64_t http_well_ns(struct http *http, int64_t now_ns)
+{
+    int64_t well_ns = now_ns;
+    for (unsigned i = 0; i < http->loop_count; i++) {
+        int64_t loop_ns = loop_well_ns(http->loop[i], now_ns);
+        well_ns = loop_ns < well_ns ? loop_ns : well_ns;
+    }
+    return well_ns;
+}
+
+static void wake_all(struct http *http)
+{
     for (unsigned i = 0; i < http->loop_count; i++)
-        is_alive &= loop_is_alive(http->loop[i]);
-    return is_alive;
+        loop_wake(http->loop[i]);
+}
+
+void http_accept(struct http *http)
+{
+    atomic_store(&http->may_accept, true);
+    wake_all(http);
+}
+
+void http_accept_no_more(struct http *http)
+{
+    atomic_store(&http->may_accept, false);
+    wake_all(http);
+    (void)pthread_mutex_lock(&http->lock);
+    while (atomic_load(&http->accepting) > 0)
+        (void)pthread_cond_wait(&http->quiet_changed, &http->lock);
+    (void)pthread_mutex_unlock(&http->lock);
 }
 
 void http_quiet_changed(struct http *http)
@@ -79,13 +111,13 @@ static bool all_quiet(const struct http *http)
     return true;
 }
 
-unsigned http_drain(struct http *http, uint64_t timeout_ms)
+/* Lets loops with nothing to do find that out, and waits until all of them have. Returns how many
+ * requests are left when the time is over. */
+static unsigned wait_quiet(struct http *http, uint64_t timeout_ms)
 {
     int64_t until_ns = clock_ns() + (int64_t)timeout_ms * 1000000;
     struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
-    atomic_store(&http->is_draining, true);
-    for (unsigned i = 0; i < http->loop_count; i++)
-        loop_wake(http->loop[i]); /* a sleeping loop finds out that it is quiet */
+    wake_all(http);
     (void)pthread_mutex_lock(&http->lock);
     while (!all_quiet(http) &&
            pthread_cond_timedwait(&http->quiet_changed, &http->lock, &until) != ETIMEDOUT)
@@ -95,9 +127,22 @@ unsigned http_drain(struct http *http, uint64_t timeout_ms)
     for (unsigned i = 0; i < http->loop_count; i++)
         left += loop_stats(http->loop[i]).exchanges;
     atomic_store(&http->is_late, true); /* what a device has not begun is not begun any more */
-    for (unsigned i = 0; left > 0 && i < http->loop_count; i++)
-        loop_wake(http->loop[i]);
+    if (left > 0)
+        wake_all(http);
     return left;
+}
+
+unsigned http_drain(struct http *http, uint64_t timeout_ms)
+{
+    atomic_store(&http->is_draining, true);
+    return wait_quiet(http, timeout_ms);
+}
+
+unsigned http_leave(struct http *http, uint64_t timeout_ms)
+{
+    assert(!atomic_load(&http->may_accept));
+    atomic_store(&http->is_leaving, true);
+    return wait_quiet(http, timeout_ms);
 }
 
 void http_close(struct http *http)

@@ -10,25 +10,43 @@
 
 #include "gpu/gpu.h"
 #include "server/config.h"
+#include "server/lifeline.h"
 #include "server/listen.h"
 
 struct http;
 
-/* Borrows all three: they outlive the http. Returns false with one line in message. */
+/* Starts the threads, which accept nobody yet. Borrows config, gpu and sockets: they outlive the http.
+ * Returns false with one line in message. */
 bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
-               const struct listen_set *sockets, char *message, size_t message_size);
+               const struct listen_set *sockets, const struct lineage *lineage, char *message,
+               size_t message_size);
+
+/* Connections are accepted from now on; and no more, with the listeners out of every thread's hands
+ * when the call returns. What was accepted is served on. */
+void http_accept(struct http *http);
+void http_accept_no_more(struct http *http);
+
+/* Live settings are read from config from now on. The one before stays borrowed: a thread may be in
+ * the middle of reading it. */
+void http_set_config(struct http *http, const struct config *config);
 
 /* From now /readyz says yes: the self-test has passed. */
 void http_set_ready(struct http *http);
 
-/* A heartbeat for the watchdog: true when every thread has been round its loop since the last call,
- * or is idle. */
-bool http_is_alive(struct http *http);
+/* A heartbeat for the watchdog: until when every thread was seen to go round its loop, or to sleep in
+ * it. It sees by comparing with its last call, so it is called again and again, by one thread. */
+int64_t http_well_ns(struct http *http, int64_t now_ns);
 
 /* Refuses new work with 503 (probes are still answered), answers what was accepted, and returns when
  * no request is left, after timeout_ms at the latest. Returns how many are left then: 0 when all
  * went well. */
 unsigned http_drain(struct http *http, uint64_t timeout_ms);
+
+/* Instead of http_drain() and after http_accept_no_more(), when another process has the listeners:
+ * whoever is connected already is served, with an answer that closes, and who asks nothing is
+ * disconnected after a moment. Returns when nobody is left, after timeout_ms at the latest. Returns
+ * how many requests are left then. */
+unsigned http_leave(struct http *http, uint64_t timeout_ms);
 
 /* Stops listening and ends the threads. No job may be with a device any more: gpu_drain() first.
  * Takes NULL. */

@@ -35,7 +35,8 @@ enum {
     ACCEPT_PAUSE_MS = 100, /* when descriptors or memory have run out */
     REFUSE_MS = 1000,
     LINGER_MS = 5000,
-    STOP_MS = 2000, /* after http_drain(): what is still unread is answered within this */
+    LEAVE_IDLE_MS = 500, /* a client that asks again within this hears that the connection closes */
+    STOP_MS = 2000,      /* after http_drain(): what is still unread is answered within this */
 };
 
 struct loop {
@@ -58,11 +59,14 @@ struct loop {
     atomic_ullong requests, answers_2xx, answers_4xx, answers_5xx, connections_total;
     atomic_bool is_quiet; /* loop's thread writes, while draining; http_drain() reads */
     /* main thread only */
-    unsigned long long watched_rounds; /* at the last loop_is_alive() */
+    unsigned long long watched_rounds; /* at the last loop_well_ns() */
+    int64_t well_ns;                   /* when that last saw it move */
     /* loop's thread only */
     struct connections connections;
     struct exchanges exchanges; /* their count: any thread reads */
     int64_t now_ns; /* when this round began: exact enough for deadlines, and no call each */
+    const struct config *durations_of; /* whose durations the connections have */
+    bool is_leaving;                   /* has begun to */
     bool is_accepting;
     int64_t accept_after_ns; /* no earlier; 0: at once */
 };
@@ -124,20 +128,43 @@ static void resume_completed(struct loop *loop)
 
 /* ---- accepting ----------------------------------------------------------------------------- */
 
-static void set_accepting(struct loop *loop, bool is_accepting)
+static void watch_listeners(struct loop *loop, int operation)
 {
-    if (loop->is_accepting == is_accepting)
-        return;
-    loop->is_accepting = is_accepting;
     const struct listen_set *sockets = loop->http->sockets;
     for (int i = 0; i < sockets->count; i++) {
         /* Exclusive: a new connection wakes one loop, not all of them. */
         struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE,
                                     .data.ptr = (void *)&sockets->fd[i]};
-        int op = is_accepting ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
-        if (epoll_ctl(loop->epoll, op, sockets->fd[i], &event) != 0)
+        if (epoll_ctl(loop->epoll, operation, sockets->fd[i], &event) != 0)
             log_event(LOG_LEVEL_ERROR, "accept", LOG_S("error", strerror(errno)));
     }
+}
+
+/* Counted while the listeners are in this loop's hands. Sequentially consistent: either
+ * http_accept_no_more() sees the count, or this loop that it may not accept. */
+static void start_accepting(struct loop *loop)
+{
+    struct http *http = loop->http;
+    if (loop->is_accepting)
+        return;
+    atomic_fetch_add(&http->accepting, 1);
+    if (atomic_load(&http->may_accept)) {
+        loop->is_accepting = true;
+        watch_listeners(loop, EPOLL_CTL_ADD);
+    } else {
+        atomic_fetch_sub(&http->accepting, 1);
+        http_quiet_changed(http);
+    }
+}
+
+static void stop_accepting(struct loop *loop)
+{
+    if (!loop->is_accepting)
+        return;
+    loop->is_accepting = false;
+    watch_listeners(loop, EPOLL_CTL_DEL);
+    atomic_fetch_sub(&loop->http->accepting, 1);
+    http_quiet_changed(loop->http);
 }
 
 static struct loop *least_busy(struct http *http)
@@ -184,7 +211,7 @@ static void give(struct loop *loop, struct loop *target, int fd,
 /* Out of descriptors or memory, which only time mends: the listeners would be ready all the while. */
 static void pause_accepting(struct loop *loop)
 {
-    set_accepting(loop, false);
+    stop_accepting(loop);
     loop->accept_after_ns = loop->now_ns + ACCEPT_PAUSE_MS * (int64_t)1000000;
 }
 
@@ -193,7 +220,7 @@ static void accept_some(struct loop *loop, int listener)
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct loop *target = least_busy(loop->http);
         if (atomic_load(&target->open_count) >= target->connections_max) {
-            set_accepting(loop, false); /* until a connection closes; the backlog waits */
+            stop_accepting(loop); /* until a connection closes; the backlog waits */
             return;
         }
         struct sockaddr_storage address;
@@ -286,25 +313,54 @@ static bool has_unread(const struct loop *loop)
     return false;
 }
 
-/* Says whether a request is begun or waits unread, and tells http_drain() when that changes. */
+/* Says whether all is done that must be before the end, and tells http_drain() of a change. */
 static bool is_quiet(struct loop *loop)
 {
-    bool is_quiet = atomic_load(&loop->exchanges.count) == 0 && !has_unread(loop);
+    bool is_quiet = atomic_load(&loop->exchanges.count) == 0 && !has_unread(loop) &&
+                    (!loop->is_leaving || atomic_load(&loop->open_count) == 0);
     if (atomic_exchange(&loop->is_quiet, is_quiet) != is_quiet)
         http_quiet_changed(loop->http);
     return is_quiet;
 }
 
 /* Lowers *deadline_ns to when it is to be tried again. */
-static void resume_accepting(struct loop *loop, int64_t *deadline_ns)
+static void settle_accepting(struct loop *loop, int64_t *deadline_ns)
 {
+    if (!atomic_load(&loop->http->may_accept)) {
+        stop_accepting(loop);
+        return;
+    }
     if (loop->is_accepting || atomic_load(&loop->http->is_stopping) ||
         atomic_load(&loop->open_count) >= loop->connections_max)
         return;
     if (loop->now_ns >= loop->accept_after_ns)
-        set_accepting(loop, true);
+        start_accepting(loop);
     else if (loop->accept_after_ns < *deadline_ns)
         *deadline_ns = loop->accept_after_ns;
+}
+
+static void set_durations(struct loop *loop, const struct config *config)
+{
+    struct phase_queue *queue = loop->connections.queue;
+    queue[PHASE_HEAD].duration_ns = (int64_t)config->head_timeout_ms * 1000000;
+    queue[PHASE_BODY].duration_ns = (int64_t)config->body_timeout_ms * 1000000;
+    queue[PHASE_REFUSE].duration_ns = REFUSE_MS * (int64_t)1000000;
+    queue[PHASE_ANSWER].duration_ns = (int64_t)config->write_timeout_ms * 1000000;
+    queue[PHASE_IDLE].duration_ns = (int64_t)config->idle_timeout_ms * 1000000;
+    queue[PHASE_LINGER].duration_ns = LINGER_MS * (int64_t)1000000;
+    loop->durations_of = config;
+}
+
+/* Live settings may have changed, or the end begun. Who is in a phase already keeps its time there. */
+static void settle_durations(struct loop *loop)
+{
+    const struct config *config = loop->http->config;
+    if (config != loop->durations_of && !loop->is_leaving)
+        set_durations(loop, config);
+    if (atomic_load(&loop->http->is_leaving) && !loop->is_leaving) {
+        loop->is_leaving = true;
+        connections_hurry_idle(&loop->connections, loop->now_ns, LEAVE_IDLE_MS);
+    }
 }
 
 static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
@@ -319,8 +375,9 @@ static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
     (void)MHD_run(loop->daemon);
     if (atomic_load(&loop->http->is_late))
         connections_cancel_work(&loop->connections);
+    settle_durations(loop);
     *deadline_ns = connections_expire(&loop->connections, loop->now_ns);
-    resume_accepting(loop, deadline_ns);
+    settle_accepting(loop, deadline_ns);
 }
 
 /* Steps of the end; each says what can no longer happen after it.
@@ -329,7 +386,7 @@ static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
  * 3. idle connections close with the daemon; lingering ones are ours to close. */
 static void wind_up(struct loop *loop)
 {
-    set_accepting(loop, false);
+    stop_accepting(loop);
     int64_t deadline_ns, until_ns = clock_ns() + STOP_MS * (int64_t)1000000;
     do
         one_round(loop, 1, &deadline_ns);
@@ -344,10 +401,9 @@ static void *loop_run(void *closure)
 {
     struct loop *loop = closure;
     int64_t deadline_ns = INT64_MAX;
-    set_accepting(loop, true);
     while (!atomic_load(&loop->http->is_stopping)) {
         one_round(loop, sleep_ms(loop, deadline_ns), &deadline_ns);
-        if (atomic_load(&loop->http->is_draining))
+        if (atomic_load(&loop->http->is_draining) || loop->is_leaving)
             (void)is_quiet(loop);
     }
     wind_up(loop);
@@ -355,18 +411,6 @@ static void *loop_run(void *closure)
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
-
-static void set_durations(struct loop *loop)
-{
-    const struct config *config = loop->http->config;
-    struct phase_queue *queue = loop->connections.queue;
-    queue[PHASE_HEAD].duration_ns = (int64_t)config->head_timeout_ms * 1000000;
-    queue[PHASE_BODY].duration_ns = (int64_t)config->body_timeout_ms * 1000000;
-    queue[PHASE_REFUSE].duration_ns = REFUSE_MS * (int64_t)1000000;
-    queue[PHASE_ANSWER].duration_ns = (int64_t)config->write_timeout_ms * 1000000;
-    queue[PHASE_IDLE].duration_ns = (int64_t)config->idle_timeout_ms * 1000000;
-    queue[PHASE_LINGER].duration_ns = LINGER_MS * (int64_t)1000000;
-}
 
 static void discard_library_log(void *closure, const char *format, va_list args)
 {
@@ -440,8 +484,9 @@ bool loop_create(struct loop **ret, struct http *http, unsigned index)
     loop->epoll = loop->wake = -1;
     loop->port.complete = complete_jobs;
     loop->connections_max = (unsigned)(http->config->max_connections / http->loop_count + 1);
+    loop->well_ns = clock_ns();
     exchanges_init(&loop->exchanges);
-    set_durations(loop);
+    set_durations(loop, http->config);
     if (!open_sources(loop)) {
         loop_free(loop);
         return false;
@@ -533,10 +578,11 @@ bool loop_is_quiet(struct loop *loop)
     return atomic_load(&loop->is_quiet);
 }
 
-bool loop_is_alive(struct loop *loop)
+int64_t loop_well_ns(struct loop *loop, int64_t now_ns)
 {
     unsigned long long rounds = atomic_load(&loop->rounds);
-    bool is_alive = rounds != loop->watched_rounds || atomic_load(&loop->is_sleeping);
+    if (rounds != loop->watched_rounds || atomic_load(&loop->is_sleeping))
+        loop->well_ns = now_ns;
     loop->watched_rounds = rounds;
-    return is_alive;
+    return loop->well_ns;
 }

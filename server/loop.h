@@ -36,9 +36,12 @@ void loop_stop(struct loop *loop);
 void loop_destroy(struct loop *loop);
 
 struct loop_stats loop_stats(struct loop *loop);
-bool loop_is_alive(struct loop *loop); /* since the last call it has moved, or it sleeps */
-bool loop_is_quiet(struct loop *loop); /* while draining: no request begun, none unread */
+bool loop_is_quiet(struct loop *loop); /* while draining: no request begun, none unread; while
+                                          leaving: nobody connected */
 void loop_wake(struct loop *loop);     /* from any thread: go round once */
+
+/* When a call last saw it sleep, or further than the call before: http_well_ns(). */
+int64_t loop_well_ns(struct loop *loop, int64_t now_ns);
 
 /* For exchanges, on the loop's thread. */
 struct http *loop_http(struct loop *loop);

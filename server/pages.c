@@ -111,6 +111,15 @@ static json_t *describe_memory(struct http *http)
                      (json_int_t)memory.pinned_used_bytes);
 }
 
+/* What a client may know of the processes: which worker this is, and why the one before it went. */
+static json_t *describe_worker(const struct lineage *lineage)
+{
+    json_t *reason =
+        lineage->last_reason[0] != '\0' ? json_string(lineage->last_reason) : json_null();
+    return json_pack("{s:I, s:I, s:o}", "generation", (json_int_t)lineage->generation,
+                     "restarts_total", (json_int_t)lineage->restarts_total, "last_reason", reason);
+}
+
 enum error page_status(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
@@ -119,16 +128,16 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
     struct http *http = http_of(exchange);
     struct loop_stats stats = sum_stats(http);
     json_t *document = json_pack(
-        "{s:s, s:I, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, s:o}",
+        "{s:s, s:I, s:o, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, s:o}",
         "state", states[state_of(exchange)], "uptime_ms",
-        (json_int_t)((clock_ns() - http->started_ns) / 1000000), "versions", "dotd", DOTD_VERSION,
-        "libmicrohttpd", MHD_get_version(), "jansson", JANSSON_VERSION, "requests",
-        "completed_total", (json_int_t)stats.requests, "in_flight", (json_int_t)stats.exchanges,
-        "answers_2xx_total", (json_int_t)stats.answers_2xx, "answers_4xx_total",
-        (json_int_t)stats.answers_4xx, "answers_5xx_total", (json_int_t)stats.answers_5xx,
-        "connections", "open", (json_int_t)stats.connections, "accepted_total",
-        (json_int_t)stats.connections_total, "memory", describe_memory(http), "devices",
-        describe_devices(http->gpu));
+        (json_int_t)((clock_ns() - http->started_ns) / 1000000), "worker",
+        describe_worker(&http->lineage), "versions", "dotd", DOTD_VERSION, "libmicrohttpd",
+        MHD_get_version(), "jansson", JANSSON_VERSION, "requests", "completed_total",
+        (json_int_t)stats.requests, "in_flight", (json_int_t)stats.exchanges, "answers_2xx_total",
+        (json_int_t)stats.answers_2xx, "answers_4xx_total", (json_int_t)stats.answers_4xx,
+        "answers_5xx_total", (json_int_t)stats.answers_5xx, "connections", "open",
+        (json_int_t)stats.connections, "accepted_total", (json_int_t)stats.connections_total,
+        "memory", describe_memory(http), "devices", describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }
 

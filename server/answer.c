@@ -162,7 +162,8 @@ void answer_send_problem_early(struct exchange *exchange)
 void answer_send_late(struct connection *connection, enum phase phase, uint64_t limit_ms)
 {
     if (phase == PHASE_REFUSE) {
-        answer_send_problem_early(connection->exchange);
+        if (connection->exchange->status == 0)
+            answer_send_problem_early(connection->exchange);
         return;
     }
     struct problem problem;

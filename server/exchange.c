@@ -2,6 +2,7 @@
 #include "server/exchange.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "server/answer.h"
@@ -266,6 +267,8 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
     (void)loop, (void)mhd, (void)url; /* the target as it came is read instead of the decoded url */
     if (exchange == NULL || exchange->connection->is_cut)
         return MHD_NO;
+    if (exchange->state == EXCHANGE_REFUSED && exchange->status != 0)
+        return MHD_NO; /* answered past the library: what still comes is for the lingering */
     if (exchange->state == EXCHANGE_HEAD)
         return on_head(exchange, method, version);
     if (*data_size > 0)
@@ -297,31 +300,132 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     (void)mhd, (void)code;
     if (exchange == NULL)
         return;
-    assert(exchange->state != EXCHANGE_WORK); /* a suspended connection cannot complete; one that
-                                                 was resumed can, when its client has gone */
+    /* A suspended connection cannot complete; one that was resumed can, when its client has gone. */
+    assert(exchange->state != EXCHANGE_WORK && !exchange->is_paused);
     *closure = NULL;
     exchange->connection->exchange = NULL;
+    deadlines_clear(loop_deadlines(loop), &exchange->deadline);
     loop_count_answer(loop, exchange->status);
     if (loop_http(loop)->config->access_log)
         log_access(exchange);
     enter_phase(exchange, PHASE_IDLE);
-    exchange_free(loop_exchanges(loop), exchange);
+    exchange->connection = NULL;
+    exchange->mhd = NULL;
+    if (exchange->jobs_out == 0)
+        exchange_free(loop_exchanges(loop), exchange);
 }
 
-void exchange_suspend(struct exchange *exchange)
+/* ---- asleep -------------------------------------------------------------------------------- */
+
+void exchange_wait(struct exchange *exchange)
 {
-    assert(exchange->state == EXCHANGE_BODY);
+    assert(exchange->state == EXCHANGE_BODY && exchange->jobs_out > 0);
     exchange->state = EXCHANGE_WORK;
-    exchange->connection->job_is_cancelled = &exchange->job.cancelled;
     MHD_suspend_connection(exchange->mhd);
     enter_phase(exchange, PHASE_WORK);
 }
 
-void exchange_resume(struct exchange *exchange)
+void exchange_suspend(struct exchange *exchange)
 {
-    assert(exchange->state == EXCHANGE_WORK);
-    exchange->state = EXCHANGE_DONE;
+    exchange->jobs_out++;
+    exchange_wait(exchange);
+}
+
+void exchange_pause(struct exchange *exchange)
+{
+    assert(exchange->state == EXCHANGE_BODY && !exchange->is_paused);
+    exchange->is_paused = true;
+    MHD_suspend_connection(exchange->mhd);
+    enter_phase(exchange, PHASE_WORK);
+}
+
+void exchange_unpause(struct exchange *exchange)
+{
+    assert(exchange->is_paused);
+    exchange->is_paused = false;
     MHD_resume_connection(exchange->mhd);
+    enter_phase(exchange, PHASE_BODY);
+}
+
+/* Leaves WORK, or a pause, for state. Whoever is awake is left alone: a second resume would be
+ * remembered by libmicrohttpd and end the next sleep. */
+static void wake(struct exchange *exchange, enum exchange_state state)
+{
+    bool is_asleep = exchange->state == EXCHANGE_WORK || exchange->is_paused;
+    exchange->state = state;
+    exchange->is_paused = false;
+    if (is_asleep)
+        MHD_resume_connection(exchange->mhd);
+}
+
+void exchange_on_job(struct exchange *exchange, struct job *job)
+{
+    assert(exchange->jobs_out > 0);
+    exchange->jobs_out--;
+    if (job != &exchange->job)
+        dot_on_slice(exchange, job);
+    if (exchange->jobs_out > 0)
+        return;
+    if (exchange->connection == NULL)
+        exchange_free(loop_exchanges(exchange->loop), exchange);
+    else if (exchange->state == EXCHANGE_WORK)
+        wake(exchange, EXCHANGE_DONE);
+    else if (exchange->state != EXCHANGE_BODY)
+        dot_fini(&exchange->dot); /* refused: its client may read slowly, but not with operands */
+}
+
+void exchange_refuse(struct exchange *exchange)
+{
+    if (exchange->state == EXCHANGE_WORK) {
+        wake(exchange, EXCHANGE_REFUSED);
+        return;
+    }
+    assert(exchange->state == EXCHANGE_BODY);
+    answer_send_problem_early(exchange); /* libmicrohttpd takes no answer now */
+    wake(exchange, EXCHANGE_REFUSED);
+    enter_phase(exchange, PHASE_REFUSE);
+}
+
+static void cancel_jobs(struct exchange *exchange)
+{
+    __atomic_store_n(&exchange->job.cancelled, true, __ATOMIC_RELAXED);
+    dot_cancel(&exchange->dot);
+}
+
+void exchange_set_deadline(struct exchange *exchange, int64_t at_ns)
+{
+    assert(exchange->route->late != NULL);
+    struct deadlines *all = loop_deadlines(exchange->loop);
+    if (at_ns < INT64_MAX)
+        deadlines_set(all, &exchange->deadline, at_ns);
+    else
+        deadlines_clear(all, &exchange->deadline);
+}
+
+void exchange_on_deadline(struct deadline *deadline)
+{
+    struct exchange *exchange =
+        (struct exchange *)((char *)deadline - offsetof(struct exchange, deadline));
+    if (exchange->state != EXCHANGE_BODY && exchange->state != EXCHANGE_WORK)
+        return; /* refused or done already */
+    cancel_jobs(exchange);
+    (void)exchange->route->late(exchange, &exchange->problem);
+    exchange_refuse(exchange);
+}
+
+void exchange_on_left(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    cancel_jobs(exchange);
+    exchange->status = STATUS_LEFT;
+    connection_cut(connection);
+    wake(exchange, EXCHANGE_REFUSED);
+    enter_phase(exchange, PHASE_ANSWER); /* should libmicrohttpd not notice, it is cut again */
+}
+
+void exchange_on_cancel(struct connection *connection)
+{
+    cancel_jobs(connection->exchange);
 }
 
 bool exchange_is_draining(const struct exchange *exchange)

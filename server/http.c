@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "server/clock.h"
 #include "server/http_priv.h"
@@ -32,6 +33,8 @@ bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
     http->lineage = *lineage;
     http->loop_count = (unsigned)config->http_threads;
     http->started_ns = clock_ns();
+    if (getrandom(&http->peer_seed, sizeof http->peer_seed, 0) != sizeof http->peer_seed)
+        http->peer_seed = (uint64_t)http->started_ns;
     (void)pthread_mutex_init(&http->lock, NULL);
     pthread_condattr_t monotonic;
     (void)pthread_condattr_init(&monotonic);

@@ -18,6 +18,7 @@ struct http {
     unsigned loop_count;                   /* fixed */
     struct lineage lineage;                /* fixed */
     int64_t started_ns;                    /* fixed */
+    uint64_t peer_seed;                    /* fixed; random: see peer.h */
     atomic_bool may_accept;                /* main thread: false to true and back, once */
     atomic_uint accepting;                 /* loops: how many of them have the listeners in hand */
     atomic_bool is_ready;                  /* main thread: false to true, once */

@@ -1,8 +1,9 @@
 /* loop.c - the HTTP thread (see loop.h).
  *
- * Order of one round: sleep in epoll; accept; take completed jobs and resume their connections; let
- * libmicrohttpd run; end what is over its deadline. Workers and other loops reach a loop through two
- * lock-free lists and an eventfd, which is written only when the loop sleeps.
+ * Order of one round: sleep in epoll; accept; take completed jobs and resume their connections, and
+ * those of requests that are late; let libmicrohttpd run; end what is over its deadline. Workers and
+ * other loops reach a loop through two lock-free lists and an eventfd, which is written only when the
+ * loop sleeps.
  */
 #include "server/loop.h"
 
@@ -23,10 +24,13 @@
 #include "server/answer.h"
 #include "server/clock.h"
 #include "server/connection.h"
+#include "server/deadlines.h"
 #include "server/exchange.h"
 #include "server/exchanges.h"
 #include "server/handover.h"
 #include "server/log.h"
+#include "server/peer.h"
+#include "server/stream.h"
 
 enum {
     CONNECTION_MEMORY_BYTES = 64 << 10, /* measured: larger pools cost small requests dearly */
@@ -49,14 +53,14 @@ struct loop {
     struct MHD_Daemon *daemon;
     unsigned connections_max;
     /* any thread */
-    struct job_port port;
+    struct job_port port, slice_port;
     _Atomic(struct job *) completed;  /* pushed by workers, taken whole by the loop */
     struct handover_list handed_over; /* by other loops */
     atomic_bool is_sleeping;          /* set by the loop around epoll_wait() */
     atomic_uint open_count;           /* connections here or on their way here */
     atomic_ullong rounds;             /* loop writes; the watchdog reads */
     /* loop's thread writes, any reads, relaxed: statistics */
-    atomic_ullong requests, answers_2xx, answers_4xx, answers_5xx, connections_total;
+    atomic_ullong requests, answers_2xx, answers_4xx, answers_5xx, clients_left, connections_total;
     atomic_bool is_quiet; /* loop's thread writes, while draining; http_drain() reads */
     /* main thread only */
     unsigned long long watched_rounds; /* at the last loop_well_ns() */
@@ -64,6 +68,7 @@ struct loop {
     /* loop's thread only */
     struct connections connections;
     struct exchanges exchanges; /* their count: any thread reads */
+    struct deadlines deadlines; /* of exchanges */
     int64_t now_ns; /* when this round began: exact enough for deadlines, and no call each */
     const struct config *durations_of; /* whose durations the connections have */
     bool is_leaving;                   /* has begun to */
@@ -93,19 +98,15 @@ static void wake_if_sleeping(struct loop *loop)
         loop_wake(loop);
 }
 
-static struct loop *loop_of_port(struct job_port *port)
+static struct exchange *exchange_of_job(struct loop *loop, struct job *job)
 {
-    return (struct loop *)((char *)port - offsetof(struct loop, port));
-}
-
-static struct exchange *exchange_of_job(struct job *job)
-{
+    if (job->port == &loop->slice_port)
+        return stream_exchange(job);
     return (struct exchange *)((char *)job - offsetof(struct exchange, job));
 }
 
-static void complete_jobs(struct job_port *port, struct job *first)
+static void take_completed(struct loop *loop, struct job *first)
 {
-    struct loop *loop = loop_of_port(port);
     struct job *last = first;
     while (last->next != NULL)
         last = last->next;
@@ -116,14 +117,31 @@ static void complete_jobs(struct job_port *port, struct job *first)
     wake_if_sleeping(loop);
 }
 
+static void complete_jobs(struct job_port *port, struct job *first)
+{
+    take_completed((struct loop *)((char *)port - offsetof(struct loop, port)), first);
+}
+
+static void complete_slices(struct job_port *port, struct job *first)
+{
+    take_completed((struct loop *)((char *)port - offsetof(struct loop, slice_port)), first);
+}
+
 static void resume_completed(struct loop *loop)
 {
     struct job *job = atomic_exchange(&loop->completed, NULL);
     while (job != NULL) {
         struct job *next = job->next;
-        exchange_resume(exchange_of_job(job));
+        exchange_on_job(exchange_of_job(loop, job), job);
         job = next;
     }
+}
+
+static void refuse_late(struct loop *loop)
+{
+    struct deadline *deadline;
+    while ((deadline = deadlines_take(&loop->deadlines, loop->now_ns)) != NULL)
+        exchange_on_deadline(deadline);
 }
 
 /* ---- accepting ----------------------------------------------------------------------------- */
@@ -236,13 +254,23 @@ static void accept_some(struct loop *loop, int listener)
     }
 }
 
+static struct connection *open_connection(struct loop *loop, struct MHD_Connection *mhd)
+{
+    const struct sockaddr *address =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    struct connection *connection = connection_create(&loop->connections, mhd, fd, loop->now_ns);
+    if (connection != NULL)
+        connection->client = peer_client(address, loop->http->peer_seed);
+    return connection;
+}
+
 static void on_connection(void *closure, struct MHD_Connection *mhd, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct loop *loop = closure;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        *socket_context = connection_create(&loop->connections, mhd, fd, loop->now_ns);
+        *socket_context = open_connection(loop, mhd);
         atomic_fetch_add(&loop->open_count, 1);
         count(&loop->connections_total);
         return;
@@ -372,11 +400,14 @@ static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
     handle_events(loop, event, event_count);
     take_handed_over(loop);
     resume_completed(loop);
+    refuse_late(loop);
     (void)MHD_run(loop->daemon);
     if (atomic_load(&loop->http->is_late))
         connections_cancel_work(&loop->connections);
     settle_durations(loop);
     *deadline_ns = connections_expire(&loop->connections, loop->now_ns);
+    if (deadlines_next_ns(&loop->deadlines) < *deadline_ns)
+        *deadline_ns = deadlines_next_ns(&loop->deadlines);
     settle_accepting(loop, deadline_ns);
 }
 
@@ -455,6 +486,8 @@ static bool open_sources(struct loop *loop)
         return false;
     loop->connections.epoll = loop->epoll;
     loop->connections.on_late = answer_send_late;
+    loop->connections.on_left = exchange_on_left;
+    loop->connections.on_cancel = exchange_on_cancel;
     loop->mhd_epoll = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     /* Edge-triggered: every write is a new edge, so the eventfd is never read. */
     return add_source(loop, &loop->wake, EPOLLIN | EPOLLET) &&
@@ -483,6 +516,7 @@ bool loop_create(struct loop **ret, struct http *http, unsigned index)
     loop->index = index;
     loop->epoll = loop->wake = -1;
     loop->port.complete = complete_jobs;
+    loop->slice_port.complete = complete_slices;
     loop->connections_max = (unsigned)(http->config->max_connections / http->loop_count + 1);
     loop->well_ns = clock_ns();
     exchanges_init(&loop->exchanges);
@@ -544,15 +578,27 @@ struct exchanges *loop_exchanges(struct loop *loop)
     return &loop->exchanges;
 }
 
+struct deadlines *loop_deadlines(struct loop *loop)
+{
+    return &loop->deadlines;
+}
+
 struct job_port *loop_port(struct loop *loop)
 {
     return &loop->port;
 }
 
+struct job_port *loop_slice_port(struct loop *loop)
+{
+    return &loop->slice_port;
+}
+
 void loop_count_answer(struct loop *loop, int status)
 {
     count(&loop->requests);
-    if (status >= 500)
+    if (status == STATUS_LEFT)
+        count(&loop->clients_left);
+    else if (status >= 500)
         count(&loop->answers_5xx);
     else if (status >= 400)
         count(&loop->answers_4xx);
@@ -567,6 +613,7 @@ struct loop_stats loop_stats(struct loop *loop)
         .answers_2xx = atomic_load_explicit(&loop->answers_2xx, memory_order_relaxed),
         .answers_4xx = atomic_load_explicit(&loop->answers_4xx, memory_order_relaxed),
         .answers_5xx = atomic_load_explicit(&loop->answers_5xx, memory_order_relaxed),
+        .clients_left = atomic_load_explicit(&loop->clients_left, memory_order_relaxed),
         .connections_total = atomic_load_explicit(&loop->connections_total, memory_order_relaxed),
         .connections = atomic_load_explicit(&loop->open_count, memory_order_relaxed),
         .exchanges = atomic_load_explicit(&loop->exchanges.count, memory_order_relaxed),

@@ -94,6 +94,7 @@ static struct loop_stats sum_stats(const struct http *http)
         sum.answers_2xx += stats.answers_2xx;
         sum.answers_4xx += stats.answers_4xx;
         sum.answers_5xx += stats.answers_5xx;
+        sum.clients_left += stats.clients_left;
         sum.connections_total += stats.connections_total;
         sum.connections += stats.connections;
         sum.exchanges += stats.exchanges;
@@ -128,16 +129,18 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
     struct http *http = http_of(exchange);
     struct loop_stats stats = sum_stats(http);
     json_t *document = json_pack(
-        "{s:s, s:I, s:o, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, s:o}",
+        "{s:s, s:I, s:o, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, "
+        "s:o}",
         "state", states[state_of(exchange)], "uptime_ms",
         (json_int_t)((clock_ns() - http->started_ns) / 1000000), "worker",
         describe_worker(&http->lineage), "versions", "dotd", DOTD_VERSION, "libmicrohttpd",
         MHD_get_version(), "jansson", JANSSON_VERSION, "requests", "completed_total",
         (json_int_t)stats.requests, "in_flight", (json_int_t)stats.exchanges, "answers_2xx_total",
         (json_int_t)stats.answers_2xx, "answers_4xx_total", (json_int_t)stats.answers_4xx,
-        "answers_5xx_total", (json_int_t)stats.answers_5xx, "connections", "open",
-        (json_int_t)stats.connections, "accepted_total", (json_int_t)stats.connections_total,
-        "memory", describe_memory(http), "devices", describe_devices(http->gpu));
+        "answers_5xx_total", (json_int_t)stats.answers_5xx, "clients_left_total",
+        (json_int_t)stats.clients_left, "connections", "open", (json_int_t)stats.connections,
+        "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http),
+        "devices", describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }
 
@@ -152,10 +155,11 @@ enum error page_limits(struct exchange *exchange, struct problem *problem)
     json_t *settings = json_object();
     config_each_number(http_of(exchange)->config, add_limit, settings);
     return answer_send_json(exchange, 200,
-                            json_pack("{s:o, s:{s:i, s:i, s:i, s:i, s:i}}", "settings", settings,
-                                      "fixed", "rank", LIMIT_RANK, "id_bytes", LIMIT_ID_BYTES,
-                                      "pairs", LIMIT_PAIRS, "number_bytes", LIMIT_NUMBER_BYTES,
-                                      "json_without_arrays_bytes", LIMIT_SKELETON_BYTES));
+                            json_pack("{s:o, s:{s:i, s:i, s:i, s:i, s:i, s:i}}", "settings",
+                                      settings, "fixed", "rank", LIMIT_RANK, "id_bytes",
+                                      LIMIT_ID_BYTES, "pairs", LIMIT_PAIRS, "number_bytes",
+                                      LIMIT_NUMBER_BYTES, "json_without_arrays_bytes",
+                                      LIMIT_SKELETON_BYTES, "block_bytes", LIMIT_BLOCK_BYTES));
 }
 
 static enum error list_problems(struct exchange *exchange)

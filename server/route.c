@@ -9,8 +9,8 @@
 #include "server/pages.h"
 
 static const struct route routes[] = {
-    {"/v1/dot", METHOD_POST, dot_begin, dot_body, dot_finish, dot_resume},
-    {"/v1/dot", METHOD_GET, NULL, NULL, dot_finish_query, dot_resume},
+    {"/v1/dot", METHOD_POST, dot_begin, dot_body, dot_finish, dot_resume, dot_late},
+    {"/v1/dot", METHOD_GET, NULL, NULL, dot_finish_query, dot_resume, dot_late},
     {"/livez", METHOD_GET, .finish = page_livez},
     {"/readyz", METHOD_GET, .finish = page_readyz},
     {"/v1/status", METHOD_GET, .finish = page_status},

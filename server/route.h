@@ -17,7 +17,8 @@ enum method {
 
 /* Steps of a request, in order; each fills problem and returns its error to refuse. begin and body
  * may be NULL: then there is nothing to prepare, or a body is refused. finish answers
- * (answer.h), or suspends the exchange; resume answers then. */
+ * (answer.h), or suspends the exchange; resume answers then. late says why, once the deadline that
+ * the exchange set has passed (NULL: it sets none). */
 struct route {
     const char *path; /* ends with '/': all paths below it */
     unsigned methods; /* enum method bits, without HEAD */
@@ -26,6 +27,7 @@ struct route {
                        struct problem *problem);
     enum error (*finish)(struct exchange *exchange, struct problem *problem);
     enum error (*resume)(struct exchange *exchange, struct problem *problem);
+    enum error (*late)(struct exchange *exchange, struct problem *problem);
 };
 
 /* 0 when the method is not known (501). */

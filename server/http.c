@@ -91,6 +91,7 @@ void http_accept(struct http *http)
 
 void http_accept_no_more(struct http *http)
 {
+    atomic_store(&http->is_leaving, true);
     atomic_store(&http->may_accept, false);
     wake_all(http);
     (void)pthread_mutex_lock(&http->lock);
@@ -143,8 +144,7 @@ unsigned http_drain(struct http *http, uint64_t timeout_ms)
 
 unsigned http_leave(struct http *http, uint64_t timeout_ms)
 {
-    assert(!atomic_load(&http->may_accept));
-    atomic_store(&http->is_leaving, true);
+    assert(atomic_load(&http->is_leaving));
     return wait_quiet(http, timeout_ms);
 }
 

@@ -21,9 +21,11 @@ bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
                const struct listen_set *sockets, const struct lineage *lineage, char *message,
                size_t message_size);
 
-/* Connections are accepted from now on; and no more, with the listeners out of every thread's hands
- * when the call returns. What was accepted is served on. */
-void http_accept(struct http *http);
+void http_accept(struct http *http); /* connections, from now on */
+
+/* No more of them, for another process has the listeners: they are out of every thread's hands when
+ * the call returns. Whoever is connected is served on, with an answer that closes, and disconnected
+ * when nothing is asked for a moment. */
 void http_accept_no_more(struct http *http);
 
 /* Live settings are read from config from now on. The one before stays borrowed: a thread may be in
@@ -42,10 +44,8 @@ int64_t http_well_ns(struct http *http, int64_t now_ns);
  * went well. */
 unsigned http_drain(struct http *http, uint64_t timeout_ms);
 
-/* Instead of http_drain() and after http_accept_no_more(), when another process has the listeners:
- * whoever is connected already is served, with an answer that closes, and who asks nothing is
- * disconnected after a moment. Returns when nobody is left, after timeout_ms at the latest. Returns
- * how many requests are left then. */
+/* After http_accept_no_more(), instead of http_drain(): returns when nobody is connected any more,
+ * after timeout_ms at the latest. Returns how many requests are left then. */
 unsigned http_leave(struct http *http, uint64_t timeout_ms);
 
 /* Stops listening and ends the threads. No job may be with a device any more: gpu_drain() first.

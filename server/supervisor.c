@@ -29,6 +29,7 @@ enum {
     LOOK_MS_MIN = 10,    /* between two looks at the worker's heartbeat */
     LOOK_MS_MAX = 500,   /* and */
     LOOKS_A_TIMEOUT = 8, /* of hang_timeout_ms */
+    SIGNALS_A_ROUND = 8, /* there are five to get */
     OVERSLEPT_LOOKS = 4, /* when so many were missed it is this process that did not run */
 };
 
@@ -319,9 +320,7 @@ static void reload(struct supervisor *s)
 static void take_signal(struct supervisor *s, int signal)
 {
     const char *name = signal == SIGINT ? "SIGINT" : "SIGTERM";
-    if (signal == SIGCHLD)
-        reap(s);
-    else if (signal == SIGHUP)
+    if (signal == SIGHUP)
         reload(s);
     else if (signal == SIGUSR2)
         s->is_renewal_wanted = true;
@@ -331,11 +330,17 @@ static void take_signal(struct supervisor *s, int signal)
         stop(s, name);
 }
 
+/* The dead are looked for between reading and acting: who dies later raises SIGCHLD anew, and who
+ * died before a stop is not one that the stop has lost. */
 static void take_signals(struct supervisor *s)
 {
-    struct signalfd_siginfo info;
-    while (read(s->signals, &info, sizeof info) == sizeof info)
-        take_signal(s, (int)info.ssi_signo);
+    struct signalfd_siginfo info[SIGNALS_A_ROUND];
+    ssize_t size = read(s->signals, info, sizeof info);
+    size_t count = size > 0 ? (size_t)size / sizeof info[0] : 0;
+    reap(s);
+    for (size_t i = 0; i < count; i++)
+        if (info[i].ssi_signo != SIGCHLD)
+            take_signal(s, (int)info[i].ssi_signo);
 }
 
 /* ---- time ---------------------------------------------------------------------------------- */

@@ -269,11 +269,26 @@ static enum error parse_problem(const struct splitter *splitter, const json_erro
     return problem->error;
 }
 
+/* No JSON has a NUL; jansson 2.14 passes over one behind a token, and its positions are off from there. */
+static enum error refuse_nul(const struct splitter *splitter, struct problem *problem)
+{
+    const struct text *skeleton = &splitter->skeleton;
+    const char *nul = memchr(skeleton->data, '\0', skeleton->size);
+    if (nul == NULL)
+        return ERR_OK;
+    (void)problem_set(problem, ERR_SYNTAX, "the body is not JSON: it contains byte 0x00");
+    size_t at = (size_t)(nul - skeleton->data);
+    problem->offset = (int64_t)splitter_body_offset(splitter, at);
+    return problem->error;
+}
+
 static enum error json_finish(struct decoder *decoder, struct problem *problem)
 {
     struct json *json = (struct json *)decoder;
     const struct splitter *splitter = &json->splitter;
     enum error err = splitter_finish(&json->splitter, problem);
+    if (err == ERR_OK)
+        err = refuse_nul(splitter, problem);
     if (err != ERR_OK)
         return err;
     json_error_t error;

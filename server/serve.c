@@ -137,6 +137,7 @@ static bool devices_open(struct serving *s)
         .batch_jobs = (uint32_t)c->batch_jobs,
         .inline_terms = c->inline_terms,
         .cuda_min_bytes = c->cuda_min_bytes,
+        .client_share_percent = (uint32_t)c->client_share_percent,
         .device_lost = on_device_lost,
         .context = s,
     };

@@ -129,3 +129,16 @@ def test_many_clients_on_the_queued_road_get_their_own_answers(start_daemon):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_one_address_cannot_fill_the_queue(start_faulty):
+    daemon = start_faulty(queue_jobs=4, client_share_percent=50)
+    with occupied(daemon):
+        wires = [daemon.wire() for _ in range(2)]
+        for wire in wires:
+            wire.send(get("/v1/dot?a=1&b=2&device=cuda"))
+        daemon.wait_status(lambda status: queued(status) == 2)
+        daemon.get("/v1/dot?a=1&b=2&device=cuda").problem(503, "busy")
+    assert [wire.answer().status for wire in wires] == [200, 200]
+    for wire in wires:
+        wire.close()

@@ -239,6 +239,8 @@ static void submit_full(struct stream *stream, unsigned out_max)
 
 enum error stream_advance(struct stream *stream)
 {
+    if (stream->exchange->is_paused)
+        return ERR_OK; /* the library had read a few more chunks; a slice's return sees to them */
     submit_full(stream, SLICES_OUT_MAX);
     if (stream->error != ERR_OK || stream->full == NULL)
         return stream->error;

@@ -11,6 +11,7 @@ from load import Fault
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "every_build: also run against the tsan and release builds")
+    config.addinivalue_line("markers", "release: too much work for the others, run against release")
 
 
 @pytest.fixture(scope="session")

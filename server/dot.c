@@ -247,9 +247,9 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
     enum error error = check_size(exchange, problem);
     if (error != ERR_OK)
         return error;
-    int64_t start_ns = clock_ns() + stream_compute_ns(dot->stream);
+    int64_t start_ns = clock_ns() - stream_compute_ns(dot->stream);
     error = decoder_feed(dot->decoder, data, size, problem);
-    dot->decode_ns += clock_ns() + stream_compute_ns(dot->stream) - start_ns;
+    dot->decode_ns += clock_ns() - stream_compute_ns(dot->stream) - start_ns;
     if (error != ERR_OK || dot->stream == NULL)
         return error;
     error = stream_advance(dot->stream);
@@ -358,9 +358,9 @@ static enum error end_stream(struct exchange *exchange, struct problem *problem)
 enum error dot_finish(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
-    int64_t start_ns = clock_ns() + stream_compute_ns(dot->stream);
+    int64_t start_ns = clock_ns() - stream_compute_ns(dot->stream);
     enum error error = decoder_finish(dot->decoder, problem);
-    dot->decode_ns += clock_ns() + stream_compute_ns(dot->stream) - start_ns;
+    dot->decode_ns += clock_ns() - stream_compute_ns(dot->stream) - start_ns;
     decoder_destroy(dot->decoder);
     dot->decoder = NULL;
     if (error != ERR_OK)

@@ -313,34 +313,41 @@ static const char *serve_until_end(struct serving *s)
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
+struct guard {
+    int64_t until_ns;
+    bool is_supervised;
+};
+
 /* Ends the process when the drain takes longer than it may, for a device that hangs; and without a
  * supervisor, which would do it, when a second stop signal asks for that. What is still in flight is
  * dropped then. */
 static void *guard_thread(void *context)
 {
-    struct serving *s = context;
+    const struct guard *guard = context;
     const sigset_t set = handled_signals();
     const struct timespec period = {.tv_nsec = LOOK_MS_MAX * 1000000L};
-    int64_t until_ns =
-        clock_ns() + (int64_t)(config_of(s)->drain_timeout_ms + OVERDUE_MS) * 1000000;
     for (;;) {
         int signal = sigtimedwait(&set, NULL, &period);
-        bool is_second = is_stop(signal) && s->lifeline == NULL;
-        if (is_second || clock_ns() >= until_ns) {
+        bool is_second = is_stop(signal) && !guard->is_supervised;
+        if (is_second || clock_ns() >= guard->until_ns) {
             log_event(LOG_LEVEL_WARNING, "leaving_at_once",
                       LOG_S("reason", is_second ? signal_name(signal) : "the drain is overdue"));
             _exit(1);
         }
-        if (s->lifeline == NULL)
+        if (!guard->is_supervised)
             systemd_notify("WATCHDOG=1"); /* a drain has its own time limit */
     }
     return NULL;
 }
 
-static void guard_start(struct serving *s)
+static void guard_start(const struct serving *s)
 {
+    static struct guard guard; /* the thread runs until the process has ended */
+    int64_t limit_ms = (int64_t)config_of(s)->drain_timeout_ms + OVERDUE_MS;
+    guard = (struct guard){.until_ns = clock_ns() + limit_ms * 1000000,
+                           .is_supervised = s->lifeline != NULL};
     pthread_t thread;
-    int failure = pthread_create(&thread, NULL, guard_thread, s);
+    int failure = pthread_create(&thread, NULL, guard_thread, &guard);
     if (failure != 0)
         log_event(LOG_LEVEL_WARNING, "drain_unguarded", LOG_S("error", strerror(failure)));
     else

@@ -15,3 +15,4 @@ _spec.loader.exec_module(_fixtures)
 pytest_configure = _fixtures.pytest_configure
 binary = _fixtures.binary
 start_daemon = _fixtures.start_daemon
+start_faulty = _fixtures.start_faulty

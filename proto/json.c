@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/json_memory.h"
 #include "proto/pointer.h"
 #include "proto/splitter.h"
 
@@ -247,8 +248,6 @@ static enum error parse_problem(const struct splitter *splitter, const json_erro
                                 struct problem *problem)
 {
     size_t end = (size_t)error->position;
-    if (error->text[0] == '\0') /* how jansson 2.14 tells that an allocation failed */
-        return problem_set(problem, ERR_NOMEM, "no memory for the document");
     switch (json_error_code(error)) {
     case json_error_duplicate_key:
         (void)duplicate_key(&splitter->skeleton, end, problem);
@@ -294,6 +293,10 @@ static enum error json_finish(struct decoder *decoder, struct problem *problem)
     json_error_t error;
     json_t *root = json_loadb(splitter->skeleton.data, splitter->skeleton.size,
                               JSON_REJECT_DUPLICATES, &error);
+    if (json_memory_failed()) {
+        json_decref(root);
+        return problem_set(problem, ERR_NOMEM, "no memory for the document");
+    }
     if (root == NULL)
         return parse_problem(splitter, &error, problem);
     assert(json_is_object(root)); /* the splitter saw its '{' */

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "proto/json_memory.h"
 #include "proto/result.h"
 #include "server/exchange.h"
 #include "server/log.h"
@@ -75,8 +76,10 @@ enum error answer_send_json(struct exchange *exchange, int status, json_t *docum
 {
     char *dump = document != NULL ? json_dumps(document, JSON_INDENT(2)) : NULL;
     json_decref(document);
-    if (dump == NULL)
+    if (json_memory_failed() || dump == NULL) { /* what was left out of document does not show */
+        free(dump);
         return ERR_NOMEM;
+    }
     text_clear(&exchange->out);
     text_string(&exchange->out, dump);
     text_string(&exchange->out, "\n");

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu/backend.h"
 #include "gpu/now.h"
@@ -254,7 +255,7 @@ struct device_counts gpu_device_counts(struct gpu *gpu, int index)
     struct worker_totals totals = worker_totals(device->worker);
     uint64_t inlined =
         index == 0 ? atomic_load_explicit(&gpu->inline_total, memory_order_relaxed) : 0;
-    return (struct device_counts){
+    struct device_counts counts = {
         .queued_jobs = queue.jobs,
         .queued_bytes = queue.bytes,
         .jobs_total = totals.jobs + inlined,
@@ -266,6 +267,9 @@ struct device_counts gpu_device_counts(struct gpu *gpu, int index)
         .cancelled_total = totals.cancelled,
         .rerouted_total = totals.rerouted,
     };
+    memcpy(counts.batches_by_size, totals.by_size, sizeof counts.batches_by_size);
+    counts.batches_by_size[0] += inlined;
+    return counts;
 }
 
 int64_t gpu_busy_since_ns(struct gpu *gpu)

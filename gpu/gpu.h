@@ -67,12 +67,16 @@ struct device_info {
     uint32_t capability;      /* 90 for sm_90; 0 for the CPU */
 };
 
+/* Batches are told apart by their number of jobs: of up to 1, 2, 4, ... 65536, and more. */
+enum { GPU_BATCH_BOUNDS = 17 };
+
 /* What it has to do and has done. */
 struct device_counts {
     uint32_t queued_jobs; /* now waiting */
     uint64_t queued_bytes;
     /* since start */
     uint64_t jobs_total, batches_total; /* computed; a long job is a batch of its own */
+    uint64_t batches_by_size[GPU_BATCH_BOUNDS + 1];
     uint64_t slices_total;              /* of long jobs */
     uint64_t rejected_total;            /* refused with ERR_BUSY */
     uint64_t unfair_total;              /* of those: for the client's share alone */

@@ -30,6 +30,7 @@ struct turn {
 
 struct counts {
     atomic_ullong jobs, batches, slices, expired, cancelled, rerouted; /* any thread, relaxed */
+    atomic_ullong by_size[GPU_BATCH_BOUNDS + 1];                       /* likewise; of batches */
 };
 
 struct worker {
@@ -51,6 +52,14 @@ struct worker {
 static void count(atomic_ullong *total, uint64_t more)
 {
     (void)atomic_fetch_add_explicit(total, more, memory_order_relaxed);
+}
+
+static void count_batch(struct counts *counts, uint32_t job_count)
+{
+    unsigned size = job_count > 1 ? 32 - (unsigned)__builtin_clz(job_count - 1) : 0;
+    count(&counts->jobs, job_count);
+    count(&counts->batches, 1);
+    count(&counts->by_size[size < GPU_BATCH_BOUNDS ? size : GPU_BATCH_BOUNDS], 1);
 }
 
 /* A chain of jobs under construction. */
@@ -143,8 +152,7 @@ static void batch_compute(struct worker *worker, struct job *first, uint32_t job
                           struct backend_times *ret)
 {
     compute(worker, first, now, ret);
-    count(&worker->counts.jobs, job_count);
-    count(&worker->counts.batches, 1);
+    count_batch(&worker->counts, job_count);
     for (const struct job *job = first; job != NULL; job = job->next)
         if (job->is_rerouted)
             count(&worker->counts.rerouted, 1);
@@ -210,8 +218,7 @@ static void turn_finish(struct worker *worker, struct turn *turn, enum error err
     job->error = error;
     job->is_rerouted = turn->is_rerouted;
     job->device = (turn->is_rerouted ? worker->failover.cpu : worker->failover.mine).index;
-    count(&worker->counts.jobs, 1);
-    count(&worker->counts.batches, 1);
+    count_batch(&worker->counts, 1);
     count(&worker->counts.rerouted, turn->is_rerouted);
     turn_end(worker, turn);
 }
@@ -380,7 +387,7 @@ int64_t worker_busy_since_ns(struct worker *worker)
 struct worker_totals worker_totals(struct worker *worker)
 {
     struct counts *counts = &worker->counts;
-    return (struct worker_totals){
+    struct worker_totals totals = {
         .jobs = atomic_load_explicit(&counts->jobs, memory_order_relaxed),
         .batches = atomic_load_explicit(&counts->batches, memory_order_relaxed),
         .slices = atomic_load_explicit(&counts->slices, memory_order_relaxed),
@@ -388,6 +395,9 @@ struct worker_totals worker_totals(struct worker *worker)
         .cancelled = atomic_load_explicit(&counts->cancelled, memory_order_relaxed),
         .rerouted = atomic_load_explicit(&counts->rerouted, memory_order_relaxed),
     };
+    for (int i = 0; i <= GPU_BATCH_BOUNDS; i++)
+        totals.by_size[i] = atomic_load_explicit(&counts->by_size[i], memory_order_relaxed);
+    return totals;
 }
 
 struct queue_state worker_queue_state(struct worker *worker)

@@ -37,10 +37,11 @@ bool worker_is_lost(struct worker *worker, struct problem *problem);
 int64_t worker_busy_since_ns(struct worker *worker);
 
 struct worker_totals {
-    uint64_t jobs, batches;      /* computed; a long job is a batch of its own */
-    uint64_t slices;             /* of long jobs */
-    uint64_t expired, cancelled; /* dropped, before or between slices; not among jobs */
-    uint64_t rerouted;           /* of jobs: computed on the CPU in the device's place */
+    uint64_t jobs, batches;                 /* computed; a long job is a batch of its own */
+    uint64_t by_size[GPU_BATCH_BOUNDS + 1]; /* of batches */
+    uint64_t slices;                        /* of long jobs */
+    uint64_t expired, cancelled;            /* dropped, before or between slices; not among jobs */
+    uint64_t rerouted;                      /* of jobs: computed on the CPU in the device's place */
 };
 struct worker_totals worker_totals(struct worker *worker);
 struct queue_state worker_queue_state(struct worker *worker);

@@ -170,6 +170,9 @@ static void waiting_jobs_form_batches_and_ports_are_called_once_each(void **stat
     struct device_counts counts = gpu_device_counts(gpu, 1);
     assert_int_equal(counts.jobs_total, 5);
     assert_int_equal(counts.batches_total, 3);
+    assert_int_equal(counts.batches_by_size[0], 2);
+    assert_int_equal(counts.batches_by_size[1], 0);
+    assert_int_equal(counts.batches_by_size[2], 1); /* of three or four */
     gpu_close(gpu);
 }
 

@@ -169,10 +169,15 @@ void answer_send_late(struct connection *connection, enum phase phase, uint64_t 
             answer_send_problem_early(connection->exchange);
         return;
     }
+    struct exchange *exchange = connection->exchange;
     struct problem problem;
     (void)problem_set(&problem, ERR_RECEIVE, "the request's %s was not complete in time",
                       phase == PHASE_HEAD ? "head" : "body");
     (void)problem_limit(&problem, limit_ms,
                         phase == PHASE_HEAD ? "head_timeout_ms" : "body_timeout_ms");
     send_past_library(connection, &problem, NULL, NULL);
+    if (exchange == NULL)
+        return;
+    exchange->problem = problem; /* as what it is counted */
+    exchange->status = error_status(problem.error);
 }

@@ -13,6 +13,7 @@
 #include "server/exchange.h"
 #include "server/exchanges.h"
 #include "server/loop.h"
+#include "server/metrics.h"
 #include "server/stream.h"
 
 static const struct config *config_of(const struct exchange *exchange)
@@ -486,6 +487,9 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     result.timing = timing_of(exchange);
     enum error error =
         dot->wants_raw ? send_raw(exchange, &result, problem) : send_json(exchange, &result);
+    if (error == ERR_OK)
+        metrics_count_computed(loop_metrics(exchange->loop), &result.timing, exchange->job.device,
+                               dot_accuracy(&dot->request.options), dot->request.result_count);
     job_fini(&exchange->job); /* the client may take its time, but not with these */
     return error;
 }

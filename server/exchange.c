@@ -10,6 +10,7 @@
 #include "server/exchanges.h"
 #include "server/log.h"
 #include "server/loop.h"
+#include "server/metrics.h"
 
 /* A refused request whose body is no longer than this is read to its end and the connection kept;
  * a longer one is answered at once and the connection closed. */
@@ -190,14 +191,13 @@ static enum MHD_Result refuse_body(struct exchange *exchange)
 
 static enum error find_route(struct exchange *exchange, const char *name)
 {
-    enum method method = method_parse(name);
-    if (method == 0) {
+    if (exchange->method == 0) {
         exchange->must_close = true; /* it may be a header line that was taken for a request */
         return problem_set(&exchange->problem, ERR_UNKNOWN_METHOD,
                            "the method %s is not known here", name);
     }
-    enum error error = route_find(exchange->target, method, &exchange->route, exchange->allow,
-                                  sizeof exchange->allow, &exchange->problem);
+    enum error error = route_find(exchange->target, exchange->method, &exchange->route,
+                                  exchange->allow, sizeof exchange->allow, &exchange->problem);
     if (error == ERR_OK && exchange->route->body == NULL && has_body(exchange)) {
         exchange->must_close = true; /* who sends one may not know where it ends */
         return problem_set(&exchange->problem, ERR_FRAMING, "%s %s with a body", name,
@@ -211,6 +211,7 @@ static enum MHD_Result on_head(struct exchange *exchange, const char *method, co
     read_head(exchange);
     settle_id(exchange);
     exchange->first_byte_ns = clock_ns();
+    exchange->method = method_parse(method);
     if (head_check(&exchange->head, version, &exchange->problem) != ERR_OK) {
         exchange->must_close = true;
         return refuse_head(exchange);
@@ -306,6 +307,7 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     exchange->connection->exchange = NULL;
     deadlines_clear(loop_deadlines(loop), &exchange->deadline);
     loop_count_answer(loop, exchange->status);
+    metrics_count_request(loop_metrics(loop), exchange);
     if (loop_http(loop)->config->access_log)
         log_access(exchange);
     enter_phase(exchange, PHASE_IDLE);

@@ -43,6 +43,7 @@ struct exchange {
     struct exchange *next_kept; /* exchanges.h, while unused */
     enum exchange_state state;
     struct head head;
+    enum method method;          /* 0: not known */
     const struct route *route;   /* NULL until found */
     char *target;                /* owned: the path as it came, NUL, the query string */
     const char *query;           /* in target; NULL when there is no '?' */

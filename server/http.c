@@ -7,9 +7,21 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "gpu/nvml.h"
 #include "server/clock.h"
 #include "server/http_priv.h"
 #include "server/loop.h"
+
+#define NVML_LIBRARY "libnvidia-ml.so.1"
+
+enum { NVML_PERIOD_MS = 5000 }; /* each time takes the driver some milliseconds a device */
+
+static int64_t calendar_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static bool create_loops(struct http *http)
 {
@@ -33,6 +45,7 @@ bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
     http->lineage = *lineage;
     http->loop_count = (unsigned)config->http_threads;
     http->started_ns = clock_ns();
+    http->started_unix_ms = calendar_ms();
     if (getrandom(&http->peer_seed, sizeof http->peer_seed, 0) != sizeof http->peer_seed)
         http->peer_seed = (uint64_t)http->started_ns;
     (void)pthread_mutex_init(&http->lock, NULL);
@@ -42,6 +55,8 @@ bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
     (void)pthread_cond_init(&http->quiet_changed, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
     if (!create_loops(http))
+        goto failed;
+    if (config->cuda != 0 && nvml_open(&http->nvml, NVML_LIBRARY, NVML_PERIOD_MS) != ERR_OK)
         goto failed;
     for (unsigned i = 0; i < http->loop_count; i++)
         if (!loop_start(http->loop[i]))
@@ -161,6 +176,7 @@ void http_close(struct http *http)
     for (unsigned i = 0; http->loop != NULL && i < http->loop_count; i++)
         loop_destroy(http->loop[i]);
     free(http->loop);
+    nvml_close(http->nvml);
     (void)pthread_cond_destroy(&http->quiet_changed);
     (void)pthread_mutex_destroy(&http->lock);
     free(http);

@@ -9,6 +9,7 @@
 #include "server/http.h"
 
 struct loop;
+struct nvml;
 
 struct http {
     _Atomic(const struct config *) config; /* main thread writes; borrowed; see http_set_config() */
@@ -18,6 +19,8 @@ struct http {
     unsigned loop_count;                   /* fixed */
     struct lineage lineage;                /* fixed */
     int64_t started_ns;                    /* fixed */
+    int64_t started_unix_ms;               /* fixed; the same on the calendar */
+    struct nvml *nvml;                     /* fixed; safe from any thread; NULL: not asked */
     uint64_t peer_seed;                    /* fixed; random: see peer.h */
     atomic_bool may_accept;                /* main thread: false to true and back, once */
     atomic_uint accepting;                 /* loops: how many of them have the listeners in hand */

@@ -29,6 +29,7 @@
 #include "server/exchanges.h"
 #include "server/handover.h"
 #include "server/log.h"
+#include "server/metrics.h"
 #include "server/peer.h"
 #include "server/stream.h"
 
@@ -52,6 +53,7 @@ struct loop {
     int epoll, mhd_epoll, wake;
     struct MHD_Daemon *daemon;
     unsigned connections_max;
+    struct metrics *metrics; /* its thread counts, any reads */
     /* any thread */
     struct job_port port, slice_port;
     _Atomic(struct job *) completed;  /* pushed by workers, taken whole by the loop */
@@ -279,9 +281,13 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     atomic_fetch_sub(&loop->open_count, 1);
     if (connection == NULL)
         return;
-    if (connection->exchange != NULL) /* begun, but never told to the handler as completed */
-        exchange_free(&loop->exchanges, connection->exchange);
+    struct exchange *exchange = connection->exchange;
     connection->exchange = NULL;
+    if (exchange != NULL) { /* begun, but never told to the handler as completed */
+        if (exchange->status != 0)
+            metrics_count_request(loop->metrics, exchange);
+        exchange_free(&loop->exchanges, exchange);
+    }
     if (connection->must_linger)
         connection_linger(&loop->connections, connection, loop->now_ns);
     else
@@ -504,6 +510,7 @@ static void loop_free(struct loop *loop)
     if (loop->wake >= 0)
         (void)close(loop->wake);
     exchanges_fini(&loop->exchanges);
+    metrics_destroy(loop->metrics);
     free(loop);
 }
 
@@ -521,7 +528,7 @@ bool loop_create(struct loop **ret, struct http *http, unsigned index)
     loop->well_ns = clock_ns();
     exchanges_init(&loop->exchanges);
     set_durations(loop, http->config);
-    if (!open_sources(loop)) {
+    if (!metrics_create(&loop->metrics, gpu_device_count(http->gpu)) || !open_sources(loop)) {
         loop_free(loop);
         return false;
     }
@@ -604,6 +611,11 @@ void loop_count_answer(struct loop *loop, int status)
         count(&loop->answers_4xx);
     else if (status >= 200)
         count(&loop->answers_2xx);
+}
+
+struct metrics *loop_metrics(struct loop *loop)
+{
+    return loop->metrics;
 }
 
 struct loop_stats loop_stats(struct loop *loop)

@@ -53,4 +53,7 @@ struct job_port *loop_port(struct loop *loop);       /* where jobs of this loop 
 struct job_port *loop_slice_port(struct loop *loop); /* the same for those of a stream (stream.h) */
 void loop_count_answer(struct loop *loop, int status);
 
+/* The loop's thread counts, any reads (metrics.h). */
+struct metrics *loop_metrics(struct loop *loop);
+
 #endif

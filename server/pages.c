@@ -9,6 +9,7 @@
 #include "server/clock.h"
 #include "server/exchange.h"
 #include "server/loop.h"
+#include "server/scrape.h"
 
 static struct http *http_of(const struct exchange *exchange)
 {
@@ -121,6 +122,26 @@ static json_t *describe_worker(const struct lineage *lineage)
                      "restarts_total", (json_int_t)lineage->restarts_total, "last_reason", reason);
 }
 
+static json_int_t quantile_us(const struct histogram_tally *tally, unsigned percent)
+{
+    return histogram_quantile_ns(tally, percent) / 1000;
+}
+
+/* Latencies of requests that were computed; quantiles are as fine as the buckets. */
+static json_t *describe_stages(const struct http *http)
+{
+    json_t *stages = json_object();
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        struct histogram_tally tally = scrape_stage(http, (enum stage)i);
+        (void)json_object_set_new(
+            stages, stage_name((enum stage)i),
+            json_pack("{s:I, s:I, s:I, s:I}", "count", (json_int_t)tally.count, "p50_us",
+                      quantile_us(&tally, 50), "p90_us", quantile_us(&tally, 90), "p99_us",
+                      quantile_us(&tally, 99)));
+    }
+    return stages;
+}
+
 enum error page_status(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
@@ -130,7 +151,7 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
     struct loop_stats stats = sum_stats(http);
     json_t *document = json_pack(
         "{s:s, s:I, s:o, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, "
-        "s:o}",
+        "s:o, s:o}",
         "state", states[state_of(exchange)], "uptime_ms",
         (json_int_t)((clock_ns() - http->started_ns) / 1000000), "worker",
         describe_worker(&http->lineage), "versions", "dotd", DOTD_VERSION, "libmicrohttpd",
@@ -140,7 +161,7 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
         "answers_5xx_total", (json_int_t)stats.answers_5xx, "clients_left_total",
         (json_int_t)stats.clients_left, "connections", "open", (json_int_t)stats.connections,
         "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http),
-        "devices", describe_devices(http->gpu));
+        "stages", describe_stages(http), "devices", describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }
 
@@ -196,8 +217,8 @@ enum error page_index(struct exchange *exchange, struct problem *problem)
     if (example == NULL) /* a Host that is not UTF-8 */
         example = json_sprintf(format, "127.0.0.1:8080");
     return answer_send_json(exchange, 200,
-                            json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s]}", "service", "dotd",
-                                      "version", DOTD_VERSION, "try", example, "see", "/v1/dot",
-                                      "/v1/status", "/v1/devices", "/v1/limits", "/livez",
-                                      "/readyz", "/problems/"));
+                            json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s]}", "service",
+                                      "dotd", "version", DOTD_VERSION, "try", example, "see",
+                                      "/v1/dot", "/v1/status", "/v1/devices", "/v1/limits",
+                                      "/metrics", "/livez", "/readyz", "/problems/"));
 }

@@ -1,12 +1,13 @@
 /* route.c - the table of routes (see route.h). Linear scan: a dozen rows. */
 #include "server/route.h"
 
-#include <stdbool.h>
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/dot.h"
 #include "server/pages.h"
+#include "server/scrape.h"
 
 static const struct route routes[] = {
     {"/v1/dot", METHOD_POST, dot_begin, dot_body, dot_finish, dot_resume, dot_late},
@@ -16,6 +17,7 @@ static const struct route routes[] = {
     {"/v1/status", METHOD_GET, .finish = page_status},
     {"/v1/devices", METHOD_GET, .finish = page_devices},
     {"/v1/limits", METHOD_GET, .finish = page_limits},
+    {"/metrics", METHOD_GET, .finish = page_metrics},
     {"/problems/", METHOD_GET, .finish = page_problem},
     {"/", METHOD_GET, .finish = page_index},
 };
@@ -86,4 +88,29 @@ enum error route_find(const char *path, enum method method, const struct route *
                            path);
     print_methods(served, allow, allow_size);
     return problem_set(problem, ERR_METHOD, "%s takes %s", path, allow);
+}
+
+unsigned route_count(void)
+{
+    return ROUTE_COUNT;
+}
+
+unsigned route_index(const char *path)
+{
+    unsigned index = 0;
+    while (index < ROUTE_COUNT && !matches(&routes[index], path))
+        index++;
+    return index;
+}
+
+const char *route_path(unsigned index)
+{
+    assert(index < ROUTE_COUNT);
+    return routes[index].path;
+}
+
+bool route_computes_dot(unsigned index)
+{
+    assert(index < ROUTE_COUNT);
+    return routes[index].resume == dot_resume;
 }

@@ -2,6 +2,7 @@
 #ifndef SERVER_ROUTE_H
 #define SERVER_ROUTE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "proto/error.h"
@@ -37,5 +38,12 @@ enum method method_parse(const char *name);
  * methods, written to allow ("GET, HEAD, POST"). */
 enum error route_find(const char *path, enum method method, const struct route **ret, char *allow,
                       size_t allow_size, struct problem *problem);
+
+/* For counting: the number of the first row that serves path, under whatever method; route_count()
+ * when none does. That row's path stands for all of them. */
+unsigned route_count(void);
+unsigned route_index(const char *path);
+const char *route_path(unsigned index);  /* below route_count() */
+bool route_computes_dot(unsigned index); /* likewise: it answers with dot products */
 
 #endif

@@ -117,6 +117,8 @@ static enum error not_one_row(struct problem *problem)
 static enum error raw_stream(struct raw *raw, uint64_t block, uint64_t n, struct problem *problem)
 {
     uint64_t held = (block < n ? block : n) * raw->element_size;
+    if (n == ROUNDS_UNKNOWN)
+        held *= 2; /* of both operands: see rounds.h */
     if (held > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
     raw->request->is_streamed = true;

@@ -294,6 +294,12 @@ static void log_access(const struct exchange *exchange)
               LOG_N("duration_us", (clock_ns() - exchange->begun_ns) / 1000));
 }
 
+static void cancel_jobs(struct exchange *exchange)
+{
+    __atomic_store_n(&exchange->job.cancelled, true, __ATOMIC_RELAXED);
+    dot_cancel(&exchange->dot);
+}
+
 void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closure,
                            enum MHD_RequestTerminationCode code)
 {
@@ -306,6 +312,10 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     *closure = NULL;
     exchange->connection->exchange = NULL;
     deadlines_clear(loop_deadlines(loop), &exchange->deadline);
+    if (exchange->jobs_out > 0) { /* answered late, or left in the middle of its body */
+        cancel_jobs(exchange);
+        exchange->status = exchange->status == 0 ? STATUS_LEFT : exchange->status;
+    }
     loop_count_answer(loop, exchange->status);
     metrics_count_request(loop_metrics(loop), exchange);
     if (loop_http(loop)->config->access_log)
@@ -386,12 +396,6 @@ void exchange_refuse(struct exchange *exchange)
     answer_send_problem_early(exchange); /* libmicrohttpd takes no answer now */
     wake(exchange, EXCHANGE_REFUSED);
     enter_phase(exchange, PHASE_REFUSE);
-}
-
-static void cancel_jobs(struct exchange *exchange)
-{
-    __atomic_store_n(&exchange->job.cancelled, true, __ATOMIC_RELAXED);
-    dot_cancel(&exchange->dot);
 }
 
 void exchange_set_deadline(struct exchange *exchange, int64_t at_ns)

@@ -49,6 +49,7 @@ def test_everything_queued_is_answered(start_faulty):
             wire.send(get(f"/v1/dot?a={i}&b=2&device=cuda"))
         daemon.wait_status(lambda status: queued(status) == 50)
         daemon.signal(signal.SIGTERM)
+        wait_draining(daemon)
     answers = [wire.answer() for wire in wires]
     assert daemon.wait() == 0
     assert [answer.ok()["result"] for answer in answers] == [2.0 * i for i in range(50)]

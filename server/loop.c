@@ -357,11 +357,26 @@ static bool is_quiet(struct loop *loop)
     return is_quiet;
 }
 
+/* For good. A connection whose wake-up has come here comes to nobody else, so the listeners are looked
+ * at once more after they are no longer watched. They may be closed as soon as the count says so. */
+static void let_listeners_go(struct loop *loop)
+{
+    const struct listen_set *sockets = loop->http->sockets;
+    if (!loop->is_accepting)
+        return;
+    loop->is_accepting = false;
+    watch_listeners(loop, EPOLL_CTL_DEL);
+    for (int i = 0; i < sockets->count; i++)
+        accept_some(loop, sockets->fd[i]);
+    atomic_fetch_sub(&loop->http->accepting, 1);
+    http_quiet_changed(loop->http);
+}
+
 /* Lowers *deadline_ns to when it is to be tried again. */
 static void settle_accepting(struct loop *loop, int64_t *deadline_ns)
 {
     if (!atomic_load(&loop->http->may_accept)) {
-        stop_accepting(loop);
+        let_listeners_go(loop);
         return;
     }
     if (loop->is_accepting || atomic_load(&loop->http->is_stopping) ||

@@ -372,6 +372,7 @@ static void look_for_hang(struct supervisor *s, int64_t now_ns)
     if (!child->wants_to_go)
         lose(s, reason, child_age_ms(child));
     child_order(child, SIGABRT, CHILD_KILLED, ABORT_MS);
+    (void)kill(child->pid, SIGCONT); /* one that was stopped would be asleep on the listeners */
 }
 
 static void kill_overdue(struct supervisor *s, int64_t now_ns)

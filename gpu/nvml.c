@@ -285,11 +285,12 @@ void nvml_close(struct nvml *nvml)
         result = pthread_cond_timedwait(&nvml->changed, &nvml->lock, &until);
     bool is_over = nvml->is_over;
     nvml->is_left = !is_over;
+    pthread_t thread = nvml->thread; /* one that is left may free the rest from here on */
     (void)pthread_mutex_unlock(&nvml->lock);
     if (is_over) {
-        (void)pthread_join(nvml->thread, NULL);
+        (void)pthread_join(thread, NULL);
         nvml_free(nvml);
     } else {
-        (void)pthread_detach(nvml->thread);
+        (void)pthread_detach(thread);
     }
 }

@@ -82,7 +82,7 @@ def test_who_closes_his_side_while_queued_has_left(start_faulty):
         daemon.wait_status(lambda status: queued(status) == 1)
         wire.socket.shutdown(socket.SHUT_WR)
         assert wire.answer() is None
-        assert left(daemon.get("/v1/status").ok()) == 1
+        daemon.wait_status(lambda status: left(status) == 1)
 
 
 def test_who_closes_his_side_before_he_is_queued_has_left_too(start_faulty):

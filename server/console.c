@@ -77,7 +77,7 @@ static void make_etags(void)
     }
 }
 
-/* "W/" before it makes no difference (RFC 9110 section 13.1.2), and no other tag can contain ours. */
+/* "W/" before it makes no difference (RFC 9110 section 13.1.2); no other tag contains ours. */
 static bool is_fresh(const struct exchange *exchange, const char *etag)
 {
     const char *list = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "If-None-Match");

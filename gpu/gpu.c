@@ -378,6 +378,6 @@ void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial)
 
 enum error gpu_submit(struct gpu *gpu, int device, struct job *job)
 {
-    assert(job->port != NULL && job->value != NULL);
+    assert(job->port != NULL && job->value != NULL && job->run == NULL);
     return worker_push(device_at(gpu, device)->worker, job);
 }

@@ -125,7 +125,8 @@ struct job_times {
     int64_t finished_ns;
 };
 
-/* Owned by the submitter; the device's from a successful gpu_submit() until complete(). */
+/* Owned by the submitter; the device's from a successful gpu_submit() until complete(), or the lab's
+ * from lab_submit(). */
 struct job {
     /* set by the submitter, fixed while the device has the job */
     const void *base;      /* the buffer's data; element offsets count from here */
@@ -147,9 +148,11 @@ struct job {
     int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
     bool cancelled;          /* __atomic; any thread: then ERR_CLOSED, not computed */
     struct job_port *port;
+    enum error (*run)(struct job *job); /* the lab's jobs (lab.h): instead of dot products, on its
+                                           thread, with the error that the job gets; else NULL */
     /* set by the device before complete() */
     enum error error;    /* ERR_OK: value[] holds the results */
-    int device;          /* which computed it */
+    int device;          /* which computed it; of the lab's jobs, run() says so */
     bool is_rerouted;    /* the device that it was queued for had failed, and the CPU did */
     uint32_t batch_size; /* jobs in its launch; 1 for a long job, which has several */
     struct job_times times;

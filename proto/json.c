@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/json_memory.h"
+#include "proto/document.h"
 #include "proto/pointer.h"
 #include "proto/splitter.h"
 
@@ -55,28 +55,6 @@ static enum error json_feed(struct decoder *decoder, const char *data, size_t si
     return splitter_feed(&json->splitter, data, size, problem);
 }
 
-static const char *type_words(json_type type)
-{
-    switch (type) {
-    case JSON_OBJECT:
-        return "an object";
-    case JSON_ARRAY:
-        return "an array";
-    case JSON_STRING:
-        return "a string";
-    case JSON_INTEGER:
-        return "a whole number";
-    case JSON_REAL:
-        return "a number with a fraction or an exponent";
-    case JSON_NULL:
-        return "null";
-    case JSON_TRUE:
-    case JSON_FALSE:
-        break;
-    }
-    return "true or false";
-}
-
 static enum error option_read(struct options *options, unsigned *seen, const char *name,
                               const json_t *value, struct problem *problem)
 {
@@ -88,8 +66,8 @@ static enum error option_read(struct options *options, unsigned *seen, const cha
         return options_unknown("field", name, "a, b, pairs", problem);
     json_type type = json_typeof(value), wanted = types[row->kind];
     if (type != wanted && !(type == JSON_FALSE && wanted == JSON_TRUE)) {
-        problem_set(problem, ERR_VALUE, "%s must be %s, not %s", name, type_words(wanted),
-                    type_words(type));
+        problem_set(problem, ERR_VALUE, "%s must be %s, not %s", name, document_type(wanted),
+                    document_type(type));
         return pointer_key(problem, "", name);
     }
     char integer[24];
@@ -130,7 +108,7 @@ static enum error not_an_array(const json_t *value, const char *name, struct pro
                            "as application/octet-stream",
                            name);
     return problem_set(problem, ERR_VALUE, "%s must be an array of numbers, not %s", name,
-                       type_words(json_typeof(value)));
+                       document_type(json_typeof(value)));
 }
 
 /* The operand `name` of object, whose own pointer is prefix. */
@@ -179,7 +157,7 @@ static enum error element_read(struct json *json, json_t *element, size_t index,
     (void)snprintf(prefix, sizeof prefix, "/pairs/%zu", index);
     if (!json_is_object(element)) {
         problem_set(problem, ERR_VALUE, "an element of pairs must be an object, not %s",
-                    type_words(json_typeof(element)));
+                    document_type(json_typeof(element)));
         return pointer_set(problem, "%s", prefix);
     }
     const char *name;
@@ -205,7 +183,7 @@ static enum error pairs_read(struct json *json, const json_t *root, const json_t
     }
     if (!json_is_array(pairs)) {
         problem_set(problem, ERR_VALUE, "pairs must be an array of objects with a and b, not %s",
-                    type_words(json_typeof(pairs)));
+                    document_type(json_typeof(pairs)));
         return pointer_set(problem, "/pairs");
     }
     size_t count = json_array_size(pairs);
@@ -231,74 +209,20 @@ static enum error document_read(struct json *json, const json_t *root, struct pr
     return err == ERR_OK ? pair_read(json, root, "", request->pair, problem) : err;
 }
 
-/* Names the key that stands twice: jansson stops right after its second time. */
-static enum error duplicate_key(const struct text *skeleton, size_t end, struct problem *problem)
-{
-    const char *text = skeleton->data;
-    assert(end >= 2 && text[end - 1] == '"');
-    size_t start = end - 1; /* of the key, past its opening quote */
-    while (start > 0 && text[start - 1] != '"')
-        start--;
-    size_t size = end - 1 - start;
-    return problem_set(problem, ERR_OPTION, "field \"%.*s\" is given twice",
-                       size < 64 ? (int)size : 64, text + start);
-}
-
-static enum error parse_problem(const struct splitter *splitter, const json_error_t *error,
-                                struct problem *problem)
-{
-    size_t end = (size_t)error->position;
-    switch (json_error_code(error)) {
-    case json_error_duplicate_key:
-        (void)duplicate_key(&splitter->skeleton, end, problem);
-        break;
-    case json_error_null_character:
-    case json_error_null_byte_in_key:
-        (void)problem_set(problem, ERR_VALUE,
-                          "a string contains \\u0000, which no name and no option may");
-        break;
-    case json_error_numeric_overflow:
-        (void)problem_set(problem, ERR_VALUE, "a number outside the operands is out of range: %s",
-                          error->text);
-        break;
-    default:
-        (void)problem_set(problem, ERR_SYNTAX, "the body is not JSON: %s", error->text);
-    }
-    problem->offset = (int64_t)splitter_body_offset(splitter, end);
-    return problem->error;
-}
-
-/* No JSON has a NUL; jansson 2.14 passes over one behind a token, and its positions are off from there. */
-static enum error refuse_nul(const struct splitter *splitter, struct problem *problem)
-{
-    const struct text *skeleton = &splitter->skeleton;
-    const char *nul = memchr(skeleton->data, '\0', skeleton->size);
-    if (nul == NULL)
-        return ERR_OK;
-    (void)problem_set(problem, ERR_SYNTAX, "the body is not JSON: it contains byte 0x00");
-    size_t at = (size_t)(nul - skeleton->data);
-    problem->offset = (int64_t)splitter_body_offset(splitter, at);
-    return problem->error;
-}
-
 static enum error json_finish(struct decoder *decoder, struct problem *problem)
 {
     struct json *json = (struct json *)decoder;
     const struct splitter *splitter = &json->splitter;
     enum error err = splitter_finish(&json->splitter, problem);
-    if (err == ERR_OK)
-        err = refuse_nul(splitter, problem);
     if (err != ERR_OK)
         return err;
-    json_error_t error;
-    json_t *root = json_loadb(splitter->skeleton.data, splitter->skeleton.size,
-                              JSON_REJECT_DUPLICATES, &error);
-    if (json_memory_failed()) {
-        json_decref(root);
-        return problem_set(problem, ERR_NOMEM, "no memory for the document");
+    json_t *root;
+    err = document_load(splitter->skeleton.data, splitter->skeleton.size, 0, &root, problem);
+    if (err != ERR_OK) {
+        if (problem->offset >= 0)
+            problem->offset = (int64_t)splitter_body_offset(splitter, (size_t)problem->offset);
+        return err;
     }
-    if (root == NULL)
-        return parse_problem(splitter, &error, problem);
     assert(json_is_object(root)); /* the splitter saw its '{' */
     err = document_read(json, root, problem);
     json_decref(root);

@@ -72,7 +72,7 @@ enum error answer_send(struct exchange *exchange, const struct answer *answer)
     return ERR_OK;
 }
 
-enum error answer_send_json(struct exchange *exchange, int status, json_t *document)
+enum error answer_send_json_as(struct exchange *exchange, struct answer *answer, json_t *document)
 {
     char *dump = document != NULL ? json_dumps(document, JSON_INDENT(2)) : NULL;
     json_decref(document);
@@ -84,9 +84,15 @@ enum error answer_send_json(struct exchange *exchange, int status, json_t *docum
     text_string(&exchange->out, dump);
     text_string(&exchange->out, "\n");
     free(dump);
-    struct answer answer = {.status = status, .content_type = "application/json"};
-    answer_header(&answer, "Cache-Control", "no-store");
-    return answer_send(exchange, &answer);
+    answer->content_type = "application/json";
+    answer_header(answer, "Cache-Control", "no-store");
+    return answer_send(exchange, answer);
+}
+
+enum error answer_send_json(struct exchange *exchange, int status, json_t *document)
+{
+    struct answer answer = {.status = status};
+    return answer_send_json_as(exchange, &answer, document);
 }
 
 /* Fills *ret and body; allow NULL or empty: none. */

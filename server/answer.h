@@ -34,6 +34,9 @@ void answer_uncharge(struct exchange *exchange);
 /* Sends a document and drops its reference. document NULL (no memory): ERR_NOMEM. */
 enum error answer_send_json(struct exchange *exchange, int status, json_t *document);
 
+/* The same under an answer that has its status, and headers of its own. */
+enum error answer_send_json_as(struct exchange *exchange, struct answer *answer, json_t *document);
+
 /* Sends exchange->problem as problem+json, with Retry-After and the connection's end where they
  * belong. ERR_NOMEM: no memory even for that. */
 enum error answer_send_problem(struct exchange *exchange);

@@ -58,8 +58,12 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
       "a CPU job of at most so many products is computed by the HTTP thread itself")               \
     N(cuda_min_bytes, 1ull << 20, 0, 1ull << 44,                                                   \
       "device auto sends jobs of at least so many operand bytes to CUDA, smaller ones to the CPU") \
+    SECTION("lab")                                                                                 \
+    E(lab, "on", "off|on", "serve /v1/lab/: experiments, one after the other on a thread apart")   \
+    N(lab_jobs, 16, 1, 1024, "experiments and named kernels that may wait for that thread")        \
     SECTION("answers")                                                                             \
     E(accuracy, "exact", "exact|fast", "what a request that does not say gets")                    \
+    E(console, "on", "off|on", "browsers that ask for / get a page instead of JSON")               \
     SECTION("log")                                                                                 \
     E(log_level, "info", "debug|info|warning|error", "least severe line that is written")          \
     E(log_format, "auto", "auto|text|json", "auto: text on a terminal, JSON lines elsewhere")      \

@@ -26,6 +26,11 @@ static struct gpu *gpu_of(const struct exchange *exchange)
     return loop_http(exchange->loop)->gpu;
 }
 
+static struct lab *lab_of(const struct exchange *exchange)
+{
+    return loop_http(exchange->loop)->lab;
+}
+
 /* ---- the head ------------------------------------------------------------------------------ */
 
 static enum error settle_accept(struct exchange *exchange, struct problem *problem)
@@ -109,7 +114,7 @@ enum error dot_late(struct exchange *exchange, struct problem *problem)
 
 /* ---- settling ------------------------------------------------------------------------------ */
 
-/* A kernel is named instead of an accuracy: "exact", or one of those that are fast. */
+/* A kernel is named instead of an accuracy: "exact", or one of those that are not. */
 static bool names_exact(const struct options *options)
 {
     return strcmp(options->kernel, "exact") == 0;
@@ -147,16 +152,35 @@ enum accuracy dot_accuracy(const struct options *options)
     return is_exact(options) ? ACCURACY_EXACT : ACCURACY_FAST;
 }
 
-static enum error check_kernel(struct exchange *exchange, int device, struct problem *problem)
+/* The kernel is none of the device's own: a rung of the ladder, which the lab places itself. */
+static enum error settle_rung(struct exchange *exchange, const struct device_info *info,
+                              struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    const struct options *options = &dot->request.options;
+    dot->rung = ladder_find(options->kernel);
+    if (dot->rung == NULL) {
+        (void)problem_set(
+            problem, ERR_KERNEL,
+            "there is no kernel \"%s\" on %s; it computes with %s, and the ladder has "
+            "%s",
+            options->kernel, info->id, info->kernel, ladder_list());
+        return pointer_set(problem, "/kernel");
+    }
+    if (lab_place(lab_of(exchange), options->placement, options->device_index, &dot->rung_device,
+                  problem) != ERR_OK)
+        return pointer_set(problem, "/device");
+    return ERR_OK;
+}
+
+static enum error settle_kernel(struct exchange *exchange, int device, struct problem *problem)
 {
     const struct options *options = &exchange->dot.request.options;
     if (!(options->given & OPTION_KERNEL) || names_exact(options))
         return ERR_OK;
     struct device_info info = gpu_device_info(gpu_of(exchange), device);
     if (strcmp(options->kernel, info.kernel) != 0)
-        return problem_set(problem, ERR_KERNEL,
-                           "there is no kernel \"%s\" on %s; it computes with %s or exact",
-                           options->kernel, info.id, info.kernel);
+        return settle_rung(exchange, &info, problem);
     if (is_exact(options))
         return problem_set(problem, ERR_KERNEL,
                            "kernel %s is for fast sums of floating-point numbers", info.kernel);
@@ -188,6 +212,12 @@ static enum error place(const struct exchange *exchange, int *ret, struct proble
 
 /* ---- before the body ----------------------------------------------------------------------- */
 
+/* A kernel that is named gets whole rows. */
+static bool may_stream(const struct options *options)
+{
+    return !(options->given & OPTION_KERNEL) || names_exact(options);
+}
+
 /* Everything that the options decide is decided before the first element is added. */
 static enum error begin_stream(struct exchange *exchange, struct problem *problem)
 {
@@ -201,8 +231,6 @@ static enum error begin_stream(struct exchange *exchange, struct problem *proble
         error = result_headers_suffice(&dot->request, problem);
     if (error == ERR_OK)
         error = place(exchange, &device, problem);
-    if (error == ERR_OK)
-        error = check_kernel(exchange, device, problem);
     if (error == ERR_OK && stream_create(&dot->stream, exchange, device) != ERR_OK)
         error = problem_set(problem, ERR_NOMEM, "no memory for a sum");
     return error;
@@ -228,7 +256,8 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
     if (error == ERR_OK)
         error = take_header(exchange, problem);
     dot->sink = (struct sink){stream_take, exchange, STREAM_BYTES_MIN};
-    dot->request.sink = &dot->sink;
+    if (may_stream(&dot->request.options))
+        dot->request.sink = &dot->sink;
     if (error == ERR_OK)
         error = decoder_create(&dot->decoder, encoding, &dot->request, body_bytes,
                                config_of(exchange)->memory_budget_bytes, problem);
@@ -291,7 +320,10 @@ enum error dot_refuse(struct exchange *exchange, enum error error, struct proble
     case ERR_DEADLINE:
         return dot_late(exchange, problem);
     case ERR_BUSY:
-        return problem_set(problem, error, "the device's queue is full (queue_jobs, queue_bytes)");
+        return problem_set(problem, error, "%s",
+                           exchange->dot.rung != NULL
+                               ? "the lab's queue is full (lab_jobs)"
+                               : "the device's queue is full (queue_jobs, queue_bytes)");
     case ERR_NOMEM:
         return problem_set(problem, error, "no memory for the operands on their way to the device");
     case ERR_CLOSED:
@@ -302,9 +334,28 @@ enum error dot_refuse(struct exchange *exchange, enum error error, struct proble
     }
 }
 
+/* On the lab's thread. */
+static enum error run_rung(struct job *job)
+{
+    struct exchange *exchange = exchange_of_job(job);
+    const struct dot_exchange *dot = &exchange->dot;
+    return lab_dot(lab_of(exchange), dot->rung, dot->rung_device, job, &exchange->job_problem);
+}
+
+static enum error check_rung(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    exchange->job.run = run_rung;
+    if (lab_dot_check(dot->rung, dot->rung_device, &exchange->job, problem) != ERR_OK)
+        return pointer_set(problem, "/kernel");
+    return ERR_OK;
+}
+
 static enum error submit(struct exchange *exchange, int device, struct problem *problem)
 {
-    enum error error = gpu_submit(gpu_of(exchange), device, &exchange->job);
+    enum error error = exchange->dot.rung != NULL
+                           ? lab_submit(lab_of(exchange), &exchange->job)
+                           : gpu_submit(gpu_of(exchange), device, &exchange->job);
     if (error != ERR_OK)
         return dot_refuse(exchange, error, problem);
     exchange_suspend(exchange);
@@ -325,12 +376,14 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
     if (error == ERR_OK)
         error = place(exchange, &device, problem);
     if (error == ERR_OK)
-        error = check_kernel(exchange, device, problem);
+        error = settle_kernel(exchange, device, problem);
     if (error == ERR_OK)
         error = make_job(exchange, problem);
+    if (error == ERR_OK && dot->rung != NULL)
+        error = check_rung(exchange, problem);
     if (error != ERR_OK)
         return error;
-    if (!gpu_is_inline(gpu_of(exchange), device, exchange->job.term_count))
+    if (dot->rung != NULL || !gpu_is_inline(gpu_of(exchange), device, exchange->job.term_count))
         return submit(exchange, device, problem);
     gpu_compute(gpu_of(exchange), &exchange->job);
     return dot_resume(exchange, problem);
@@ -463,6 +516,37 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
     return answer_send(exchange, &answer);
 }
 
+static enum error refuse_job(struct exchange *exchange, struct problem *problem)
+{
+    if (exchange->job_problem.error == exchange->job.error) { /* the lab has said why */
+        *problem = exchange->job_problem;
+        return problem->error;
+    }
+    return dot_refuse(exchange, exchange->job.error, problem);
+}
+
+/* Who computed the job; result borrows from *where. */
+union where {
+    struct device_info device;
+    struct lab_device lab;
+};
+
+static void tell_where(const struct exchange *exchange, union where *where, struct result *result)
+{
+    const struct dot_exchange *dot = &exchange->dot;
+    if (dot->rung != NULL) {
+        where->lab = lab_device(lab_of(exchange), dot->rung_device);
+        result->device = where->lab.id;
+        result->device_name = where->lab.name;
+        result->kernel = dot->rung->name;
+    } else {
+        where->device = gpu_device_info(gpu_of(exchange), exchange->job.device);
+        result->device = where->device.id;
+        result->device_name = where->device.name;
+        result->kernel = is_exact(&dot->request.options) ? "exact" : where->device.kernel;
+    }
+}
+
 enum error dot_resume(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
@@ -471,17 +555,15 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     if (exchange->job.error == ERR_OK && clock_ns() > exchange->job.deadline_ns)
         exchange->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
     if (exchange->job.error != ERR_OK)
-        return dot_refuse(exchange, exchange->job.error, problem);
-    struct device_info info = gpu_device_info(gpu_of(exchange), exchange->job.device);
+        return refuse_job(exchange, problem);
+    union where where;
     struct result result = {
         .request = &dot->request,
         .value = exchange->job.value,
         .accuracy = dot->request.options.accuracy,
-        .kernel = is_exact(&dot->request.options) ? "exact" : info.kernel,
-        .device = info.id,
-        .device_name = info.name,
         .batch_size = exchange->job.batch_size,
     };
+    tell_where(exchange, &where, &result);
     buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
     result_round(&result);
     result.timing = timing_of(exchange);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpu/gpu.h"
+#include "gpu/kernels/ladder.h"
 #include "proto/encoding.h"
 #include "proto/request.h"
 
@@ -16,6 +17,8 @@ struct dot_exchange {
     struct decoder *decoder; /* owned; NULL before and after the body */
     struct sink sink;        /* where a streamed body's elements go */
     struct stream *stream;   /* owned; NULL: the body is not streamed */
+    const struct rung *rung; /* of the ladder, that computes on the lab's thread; NULL: none */
+    int rung_device;         /* where, as gpu/lab.h counts */
     bool wants_raw;          /* Accept asked for octet-stream */
     int64_t decode_ns;       /* spent in the decoder so far */
     int64_t decoded_ns;      /* when the request was complete */

@@ -9,7 +9,8 @@
  *
  * One that is refused, or whose client leaves, while devices still have jobs of it is kept as an
  * orphan, without a connection, until they are back.
- * Everything is touched by the loop's own thread only; a worker has exchange->job in WORK.
+ * Everything is touched by the loop's own thread only; while it is out a worker has exchange->job, and
+ * the lab job_problem and lab_call as well.
  */
 #ifndef SERVER_EXCHANGE_H
 #define SERVER_EXCHANGE_H
@@ -25,6 +26,7 @@
 #include "server/deadlines.h"
 #include "server/dot.h"
 #include "server/framing.h"
+#include "server/lab_call.h"
 #include "server/route.h"
 
 enum exchange_state {
@@ -57,9 +59,11 @@ struct exchange {
     int64_t first_byte_ns;       /* of the body, or the end of the head when there is none */
     uint64_t body_bytes;         /* so far */
     struct job job;              /* in WORK a device's, or the lab's */
+    struct problem job_problem;  /* the lab's, which says why its job has no result */
     unsigned jobs_out;           /* that devices have: job, and others of the handler's own */
     struct deadline deadline;    /* loop_deadlines() */
     struct dot_exchange dot;     /* of /v1/dot */
+    struct lab_call *lab_call;   /* of /v1/lab/, owned; NULL before its body */
     uint64_t charged_bytes;      /* of out, in http->answer_bytes */
     struct text out;             /* the answer's body, until the client has it */
 };
@@ -74,6 +78,9 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **exchan
 
 /* No status of HTTP: the client left before its answer, as web servers write it in their logs. */
 enum { STATUS_LEFT = 499 };
+
+/* Whose exchange->job it is. Any thread that has the job. */
+struct exchange *exchange_of_job(struct job *job);
 
 /* For the loop. A job is back: with the last one the connection wakes and the handler answers on the
  * next run. A deadline has passed: 504 at once, whatever the device does. */

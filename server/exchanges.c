@@ -56,6 +56,7 @@ void exchange_free(struct exchanges *all, struct exchange *exchange)
     deadlines_clear(loop_deadlines(exchange->loop), &exchange->deadline);
     job_fini(&exchange->job);
     dot_fini(&exchange->dot);
+    lab_call_free(exchange->lab_call);
     free(exchange->target);
     answer_uncharge(exchange);
     atomic_fetch_sub_explicit(&all->count, 1, memory_order_relaxed);

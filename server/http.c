@@ -32,7 +32,7 @@ static bool create_loops(struct http *http)
     return http->loop != NULL;
 }
 
-bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
+bool http_open(struct http **ret, const struct config *config, struct gpu *gpu, struct lab *lab,
                const struct listen_set *sockets, const struct lineage *lineage, char *message,
                size_t message_size)
 {
@@ -41,6 +41,7 @@ bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
         goto failed;
     http->config = config;
     http->gpu = gpu;
+    http->lab = lab;
     http->sockets = sockets;
     http->lineage = *lineage;
     http->loop_count = (unsigned)config->http_threads;

@@ -9,15 +9,16 @@
 #include <stdbool.h>
 
 #include "gpu/gpu.h"
+#include "gpu/lab.h"
 #include "server/config.h"
 #include "server/lifeline.h"
 #include "server/listen.h"
 
 struct http;
 
-/* Starts the threads, which accept nobody yet. Borrows config, gpu and sockets: they outlive the http.
- * Returns false with one line in message. */
-bool http_open(struct http **ret, const struct config *config, struct gpu *gpu,
+/* Starts the threads, which accept nobody yet. Borrows config, gpu, lab and sockets: they outlive the
+ * http. Returns false with one line in message. */
+bool http_open(struct http **ret, const struct config *config, struct gpu *gpu, struct lab *lab,
                const struct listen_set *sockets, const struct lineage *lineage, char *message,
                size_t message_size);
 
@@ -48,7 +49,8 @@ unsigned http_drain(struct http *http, uint64_t timeout_ms);
  * after timeout_ms at the latest. Returns how many requests are left then. */
 unsigned http_leave(struct http *http, uint64_t timeout_ms);
 
-/* Stops listening and ends the threads. No job may be with a device any more: gpu_drain() first.
+/* Stops listening and ends the threads. No job may be with a device or the lab any more:
+ * lab_drain() and gpu_drain() first.
  * Takes NULL. */
 void http_close(struct http *http);
 

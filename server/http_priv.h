@@ -14,6 +14,7 @@ struct nvml;
 struct http {
     _Atomic(const struct config *) config; /* main thread writes; borrowed; see http_set_config() */
     struct gpu *gpu;                       /* fixed; borrowed */
+    struct lab *lab;                       /* fixed; borrowed */
     const struct listen_set *sockets;      /* fixed; borrowed */
     struct loop **loop;                    /* [loop_count]; fixed after http_open() */
     unsigned loop_count;                   /* fixed */

@@ -100,11 +100,9 @@ static void wake_if_sleeping(struct loop *loop)
         loop_wake(loop);
 }
 
-static struct exchange *exchange_of_job(struct loop *loop, struct job *job)
+static struct exchange *exchange_of(struct loop *loop, struct job *job)
 {
-    if (job->port == &loop->slice_port)
-        return stream_exchange(job);
-    return (struct exchange *)((char *)job - offsetof(struct exchange, job));
+    return job->port == &loop->slice_port ? stream_exchange(job) : exchange_of_job(job);
 }
 
 static void take_completed(struct loop *loop, struct job *first)
@@ -134,7 +132,7 @@ static void resume_completed(struct loop *loop)
     struct job *job = atomic_exchange(&loop->completed, NULL);
     while (job != NULL) {
         struct job *next = job->next;
-        exchange_on_job(exchange_of_job(loop, job), job);
+        exchange_on_job(exchange_of(loop, job), job);
         job = next;
     }
 }

@@ -7,6 +7,7 @@
 
 #include "server/answer.h"
 #include "server/clock.h"
+#include "server/console.h"
 #include "server/exchange.h"
 #include "server/loop.h"
 #include "server/scrape.h"
@@ -142,6 +143,14 @@ static json_t *describe_stages(const struct http *http)
     return stages;
 }
 
+static json_t *describe_lab(struct lab *lab)
+{
+    struct lab_counts counts = lab_counts(lab);
+    return json_pack("{s:I, s:I, s:I}", "queued_jobs", (json_int_t)counts.queued_jobs, "jobs_total",
+                     (json_int_t)counts.jobs_total, "rejected_total",
+                     (json_int_t)counts.rejected_total);
+}
+
 enum error page_status(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
@@ -151,7 +160,7 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
     struct loop_stats stats = sum_stats(http);
     json_t *document = json_pack(
         "{s:s, s:I, s:o, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, "
-        "s:o, s:o}",
+        "s:o, s:o, s:o}",
         "state", states[state_of(exchange)], "uptime_ms",
         (json_int_t)((clock_ns() - http->started_ns) / 1000000), "worker",
         describe_worker(&http->lineage), "versions", "dotd", DOTD_VERSION, "libmicrohttpd",
@@ -161,7 +170,8 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
         "answers_5xx_total", (json_int_t)stats.answers_5xx, "clients_left_total",
         (json_int_t)stats.clients_left, "connections", "open", (json_int_t)stats.connections,
         "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http),
-        "stages", describe_stages(http), "devices", describe_devices(http->gpu));
+        "stages", describe_stages(http), "lab",
+        describe_lab(http->lab), "devices", describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }
 
@@ -170,17 +180,42 @@ static void add_limit(void *context, const char *name, uint64_t value)
     (void)json_object_set_new(context, name, json_integer((json_int_t)value));
 }
 
+/* Of limits.h, what a client can run into. */
+static const struct {
+    const char *name;
+    enum limits value;
+} fixed[] = {
+    {"rank", LIMIT_RANK},
+    {"id_bytes", LIMIT_ID_BYTES},
+    {"pairs", LIMIT_PAIRS},
+    {"number_bytes", LIMIT_NUMBER_BYTES},
+    {"json_without_arrays_bytes", LIMIT_SKELETON_BYTES},
+    {"block_bytes", LIMIT_BLOCK_BYTES},
+    {"lab_body_bytes", LIMIT_LAB_BODY_BYTES},
+    {"lab_block", LIMIT_LAB_BLOCK},
+    {"lab_traced", LIMIT_LAB_TRACED},
+    {"lab_runs", LIMIT_LAB_RUNS},
+    {"lab_race", LIMIT_LAB_RACE},
+    {"lab_race_emulated", LIMIT_LAB_RACE_EMULATED},
+    {"lab_rounding", LIMIT_LAB_ROUNDING},
+    {"lab_orders", LIMIT_LAB_ORDERS},
+    {"lab_measure", LIMIT_LAB_MEASURE},
+    {"lab_measure_cpu", LIMIT_LAB_MEASURE_CPU},
+    {"lab_measure_emulated", LIMIT_LAB_MEASURE_EMULATED},
+    {"kernel_terms", LIMIT_LAB_DOT},
+    {"kernel_terms_emulated", LIMIT_LAB_DOT_EMULATED},
+    {"kernel_rows", LIMIT_LAB_ROWS},
+};
+
 enum error page_limits(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
-    json_t *settings = json_object();
+    json_t *settings = json_object(), *limits = json_object();
     config_each_number(http_of(exchange)->config, add_limit, settings);
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        add_limit(limits, fixed[i].name, fixed[i].value);
     return answer_send_json(exchange, 200,
-                            json_pack("{s:o, s:{s:i, s:i, s:i, s:i, s:i, s:i}}", "settings",
-                                      settings, "fixed", "rank", LIMIT_RANK, "id_bytes",
-                                      LIMIT_ID_BYTES, "pairs", LIMIT_PAIRS, "number_bytes",
-                                      LIMIT_NUMBER_BYTES, "json_without_arrays_bytes",
-                                      LIMIT_SKELETON_BYTES, "block_bytes", LIMIT_BLOCK_BYTES));
+                            json_pack("{s:o, s:o}", "settings", settings, "fixed", limits));
 }
 
 static enum error list_problems(struct exchange *exchange)
@@ -210,15 +245,18 @@ enum error page_problem(struct exchange *exchange, struct problem *problem)
 
 enum error page_index(struct exchange *exchange, struct problem *problem)
 {
-    (void)problem;
+    if (console_is_wanted(exchange))
+        return console_page(exchange, problem);
+    struct answer answer = {.status = 200};
+    answer_header(&answer, "Vary", "Accept");
     const char *host = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "Host");
     static const char format[] = "curl -d '{\"a\":[1,2,3],\"b\":[4,5,6]}' http://%s/v1/dot";
     json_t *example = json_sprintf(format, host != NULL ? host : "127.0.0.1:8080");
     if (example == NULL) /* a Host that is not UTF-8 */
         example = json_sprintf(format, "127.0.0.1:8080");
-    return answer_send_json(exchange, 200,
-                            json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s]}", "service",
-                                      "dotd", "version", DOTD_VERSION, "try", example, "see",
-                                      "/v1/dot", "/v1/status", "/v1/devices", "/v1/limits",
-                                      "/metrics", "/livez", "/readyz", "/problems/"));
+    return answer_send_json_as(exchange, &answer,
+                               json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s, s]}", "service",
+                                         "dotd", "version", DOTD_VERSION, "try", example, "see",
+                                         "/v1/dot", "/v1/kernels", "/v1/status", "/v1/devices",
+                                         "/v1/limits", "/metrics", "/livez", "/readyz", "/problems/"));
 }

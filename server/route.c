@@ -1,17 +1,36 @@
-/* route.c - the table of routes (see route.h). Linear scan: a dozen rows. */
+/* route.c - the table of routes (see route.h). Linear scan: a score of rows. */
 #include "server/route.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "server/config.h"
+#include "server/console.h"
 #include "server/dot.h"
+#include "server/kernels.h"
+#include "server/lab_call.h"
 #include "server/pages.h"
 #include "server/scrape.h"
+
+/* A call to the lab; experiments[] of lab_call.c has its row. */
+#define LAB(path)                                                                           \
+    {                                                                                       \
+        path, METHOD_POST, lab_call_begin, lab_call_body, lab_call_finish, lab_call_resume, \
+            lab_call_late, offsetof(struct config, lab)                                                    \
+    }
 
 static const struct route routes[] = {
     {"/v1/dot", METHOD_POST, dot_begin, dot_body, dot_finish, dot_resume, dot_late},
     {"/v1/dot", METHOD_GET, NULL, NULL, dot_finish_query, dot_resume, dot_late},
+    {"/v1/kernels", METHOD_GET, .finish = kernels_page},
+    LAB("/v1/lab/reduce"),
+    LAB("/v1/lab/race"),
+    LAB("/v1/lab/shift"),
+    LAB("/v1/lab/barrier"),
+    LAB("/v1/lab/rounding"),
+    LAB("/v1/lab/measure"),
     {"/livez", METHOD_GET, .finish = page_livez},
     {"/readyz", METHOD_GET, .finish = page_readyz},
     {"/v1/status", METHOD_GET, .finish = page_status},
@@ -19,8 +38,11 @@ static const struct route routes[] = {
     {"/v1/limits", METHOD_GET, .finish = page_limits},
     {"/metrics", METHOD_GET, .finish = page_metrics},
     {"/problems/", METHOD_GET, .finish = page_problem},
+    {"/console/", METHOD_GET, .finish = console_asset},
     {"/", METHOD_GET, .finish = page_index},
 };
+
+static_assert(offsetof(struct config, lab) > 0, "0 is no switch");
 
 static const struct {
     const char *name;
@@ -52,6 +74,12 @@ static bool matches(const struct route *route, const char *path)
     return strcmp(path, route->path) == 0;
 }
 
+static bool is_on(const struct route *route, const struct config *config)
+{
+    return route->setting == 0 ||
+           *(const unsigned *)(const void *)((const char *)config + route->setting) != 0;
+}
+
 /* HEAD goes wherever GET goes. */
 static unsigned methods_of(const struct route *route)
 {
@@ -68,12 +96,13 @@ static void print_methods(unsigned set, char *text, size_t size)
                                      methods[i].name);
 }
 
-enum error route_find(const char *path, enum method method, const struct route **ret, char *allow,
-                      size_t allow_size, struct problem *problem)
+enum error route_find(const struct config *config, const char *path, enum method method,
+                      const struct route **ret, char *allow, size_t allow_size,
+                      struct problem *problem)
 {
     unsigned served = 0;
     for (size_t i = 0; i < ROUTE_COUNT; i++) {
-        if (!matches(&routes[i], path))
+        if (!matches(&routes[i], path) || !is_on(&routes[i], config))
             continue;
         if (methods_of(&routes[i]) & method) {
             *ret = &routes[i];

@@ -7,6 +7,7 @@
 
 #include "proto/error.h"
 
+struct config;
 struct exchange;
 
 enum method {
@@ -29,15 +30,18 @@ struct route {
     enum error (*finish)(struct exchange *exchange, struct problem *problem);
     enum error (*resume)(struct exchange *exchange, struct problem *problem);
     enum error (*late)(struct exchange *exchange, struct problem *problem);
+    size_t setting; /* where in struct config the off|on is without which it is not served; 0: none,
+                       as a text stands there */
 };
 
 /* 0 when the method is not known (501). */
 enum method method_parse(const char *name);
 
-/* The row for path and method. ERR_NOT_FOUND; or ERR_METHOD with the row's path served under other
+/* The row for path and method, of those that config serves. ERR_NOT_FOUND; or ERR_METHOD with the row's path served under other
  * methods, written to allow ("GET, HEAD, POST"). */
-enum error route_find(const char *path, enum method method, const struct route **ret, char *allow,
-                      size_t allow_size, struct problem *problem);
+enum error route_find(const struct config *config, const char *path, enum method method,
+                      const struct route **ret, char *allow, size_t allow_size,
+                      struct problem *problem);
 
 /* For counting: the number of the first row that serves path, under whatever method; route_count()
  * when none does. That row's path stands for all of them. */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "gpu/gpu.h"
+#include "gpu/lab.h"
 #include "server/clock.h"
 #include "server/http.h"
 #include "server/listen.h"
@@ -50,6 +51,7 @@ struct serving {
     struct version *version;           /* main thread: what is in force */
     struct listen_set sockets;         /* main thread, once the HTTP threads accept no more */
     struct gpu *gpu;                   /* fixed once started */
+    struct lab *lab;                   /* fixed once started */
     struct http *http;                 /* fixed once started */
     atomic_bool is_device_lost;        /* a device's thread: false to true */
     char message[LIFELINE_TEXT_BYTES]; /* main thread: why it did not start */
@@ -151,12 +153,24 @@ static bool devices_open(struct serving *s)
     return true;
 }
 
+/* Also without the lab's own calls: a kernel that /v1/dot is told to use runs there. */
+static bool lab_start(struct serving *s)
+{
+    const struct lab_config config = {.queue_jobs = (uint32_t)config_of(s)->lab_jobs};
+    struct problem problem;
+    if (lab_open(&s->lab, s->gpu, &config, &problem) == ERR_OK)
+        return true;
+    (void)snprintf(s->message, sizeof s->message, "cannot open the lab: %s", problem.detail);
+    return false;
+}
+
 static bool self_test(struct serving *s)
 {
     struct problem problem;
     if (gpu_self_test(s->gpu, &problem) == ERR_OK)
         return true;
     (void)http_drain(s->http, 0); /* clients may have come during the test */
+    lab_drain(s->lab);
     gpu_drain(s->gpu);
     (void)snprintf(s->message, sizeof s->message, "self-test failed: %s", problem.detail);
     return false;
@@ -194,8 +208,9 @@ static bool start(struct serving *s)
               LOG_S("libmicrohttpd", MHD_get_version()),
               LOG_N("http_threads", config_of(s)->http_threads),
               LOG_N("memory_budget_bytes", config_of(s)->memory_budget_bytes));
-    if (!devices_open(s) || !http_open(&s->http, config_of(s), s->gpu, &s->sockets, &lineage,
-                                       s->message, sizeof s->message))
+    if (!devices_open(s) || !lab_start(s) ||
+        !http_open(&s->http, config_of(s), s->gpu, s->lab, &s->sockets, &lineage, s->message,
+                   sizeof s->message))
         return false;
     if (lineage.generation <= 1)
         http_accept(s->http);
@@ -368,7 +383,7 @@ static unsigned http_end(struct serving *s)
 
 /* 1. A drain that takes too long ends the process from here on.
  * 2. HTTP takes no more work; all that was accepted is answered, or cut off when time is over.
- * 3. Devices complete what is left: no thread waits for a job any more. */
+ * 3. The lab, then the devices complete what is left: no thread waits for a job any more. */
 static void drain(struct serving *s, const char *reason)
 {
     if (s->lifeline == NULL)
@@ -376,6 +391,7 @@ static void drain(struct serving *s, const char *reason)
     log_event(LOG_LEVEL_INFO, "draining", LOG_S("reason", reason));
     guard_start(s);
     unsigned cut_off = http_end(s);
+    lab_drain(s->lab);
     gpu_drain(s->gpu);
     log_event(cut_off == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "drained",
               LOG_N("cut_off", cut_off));
@@ -394,6 +410,7 @@ static void say_failed(const struct serving *s)
 static void serving_close(struct serving *s)
 {
     http_close(s->http);
+    lab_close(s->lab);
     gpu_close(s->gpu);
     listen_close(&s->sockets);
     while (s->version != NULL)

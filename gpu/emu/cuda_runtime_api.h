@@ -21,7 +21,7 @@ typedef enum cudaError {
 } cudaError_t;
 
 typedef struct emu_stream *cudaStream_t;
-typedef struct emu_event *cudaEvent_t;
+typedef struct emu_moment *cudaEvent_t;
 
 struct cudaDeviceProp {
     char name[256];
@@ -29,12 +29,21 @@ struct cudaDeviceProp {
     int multiProcessorCount, major, minor;
 };
 
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrMaxSharedMemoryPerBlockOptin };
+enum cudaDeviceAttr {
+    cudaDevAttrMultiProcessorCount,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin,
+    cudaDevAttrL2CacheSize,
+};
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaHostAllocDefault = 0, cudaHostAllocMapped = 2 };
 enum { cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2 };
 enum { cudaStreamNonBlocking = 1 };
+
+#ifdef DOTD_EMULATION /* beside the real runtime: device.c */
+#define cudaGetDevice          emu_get_device
+#define cudaDeviceGetAttribute emu_get_attribute
+#endif
 
 const char *cudaGetErrorName(cudaError_t status);
 const char *cudaGetErrorString(cudaError_t status);
@@ -55,6 +64,7 @@ cudaError_t cudaHostUnregister(void *data);
 cudaError_t cudaHostGetDevicePointer(void **ret, void *data, unsigned flags);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *ret, unsigned flags, int priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "gpu/emu/emu.h"
+#include "gpu/emu/watched.h"
 
 #define DOTD_EMU 1
 
@@ -65,6 +66,14 @@ template <typename Argument> struct emu_call {
     }
 };
 
+/* emu_launch() of a body that calls the kernel: [&] { kernel<float>(a, b, n, result); } */
+template <typename Body> static inline bool emu_launch(struct emu_grid grid, const Body &body)
+{
+    grid.body = [](const void *context) { (*static_cast<const Body *>(context))(); };
+    grid.context = &body;
+    return emu_launch(&grid);
+}
+
 /* The typed form of CUDA's C++ header, for kernels of one argument. */
 template <typename Argument>
 cudaError_t cudaLaunchKernel(void (*kernel)(Argument), dim3 blocks, dim3 threads, void **arguments,
@@ -73,7 +82,7 @@ cudaError_t cudaLaunchKernel(void (*kernel)(Argument), dim3 blocks, dim3 threads
     const Argument argument = *static_cast<const Argument *>(arguments[0]);
     const emu_call<Argument> call = {kernel, &argument};
     emu_run(blocks.x, threads.x, shared_bytes, emu_call<Argument>::body, &call);
-    return cudaStreamSynchronize(stream);
+    return stream != NULL ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 template <typename Kernel>

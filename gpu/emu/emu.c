@@ -1,79 +1,65 @@
-/* emu.c - fibers, barriers and the order of everything (see emu.h).
+/* emu.c - barriers, warps and the order of everything (see emu.h).
  *
- * A fiber runs until it waits at a barrier or for its warp, then hands over to the scheduler, which
- * goes round the fibers of the block. A round in which nobody came any further is a deadlock: some
- * thread never reaches what the others wait for. Then the program aborts and says where.
+ * A thread's fiber runs until it waits at a barrier or for its warp, or in lockstep until its next
+ * watched access; then it hands over to the scheduler, which lets another go on that can. When
+ * nobody can and some have not ended, some thread never reaches what the others wait for: without a
+ * trace the program aborts and says where, with one the kernel is stopped and its fibers, whose
+ * stacks hold half-done work, are made anew.
  */
 #include "gpu/emu/emu.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
+#include "gpu/emu/fiber.h"
+#include "gpu/emu/watch.h"
 
 enum {
-    WARP = 32,
-    FIBER_LIMIT = 1024,
-    WARP_LIMIT = FIBER_LIMIT / WARP,
-    STACK_BYTES = 256 << 10, /* untouched pages cost nothing */
-    GUARD_BYTES = 4096,
     SHARED_LIMIT_BYTES = 227 << 10, /* as on compute capability 9.0 */
     PATTERN = 0xa5,                 /* what shared memory holds before it is written */
+    ALL_LANES = -1,
 };
 
-struct fiber {
-#if defined(__x86_64__)
-    void *stack_pointer;
-#else
-    ucontext_t context;
-#endif
-    const void *stack; /* its lowest byte */
-    size_t stack_bytes;
-    void *fake_stack; /* ASan's, while the fiber is away */
-    bool is_running;  /* its thread of the current block has not ended */
-};
-
-/* A barrier of a known number of threads; `round` tells those who wait that it has opened. */
-struct barrier {
-    uint32_t arrived, round;
-};
-
-/* Lanes write `in`; when the last has come, all of it is `out`. */
+/* Each lane is in one of the first four sets, as bit l. Lanes write `in`; when the last has come,
+ * all of it is `out`. */
 struct warp {
-    struct barrier barrier;
-    int kind;
-    uint64_t in[WARP], out[WARP];
+    uint32_t ready, at_barrier, at_warp, ended;
+    uint32_t all, begun;
+    uint32_t writing; /* in lockstep: what the lane is about to do is no mere read */
+    int kind;         /* of the operation that those at_warp wait for */
+    bool is_mixed;    /* some of them wait for another, and hence all for good */
+    uint64_t in[EMU_WARP], out[EMU_WARP];
 };
 
-/* All of it belongs to the thread that holds `lock`, inside emu_run(). */
+/* All of it belongs to the thread that holds `lock`, inside emu_launch(). */
 static struct {
-    struct fiber fiber[FIBER_LIMIT], scheduler;
-    uint32_t fiber_count, current, threads;
-    struct barrier barrier;
-    struct warp warp[WARP_LIMIT];
-    uint64_t progress; /* counts barriers that opened and threads that ended */
+    struct fiber fiber[EMU_THREADS_MAX], scheduler;
+    char *stacks;
+    uint32_t fiber_count;
+    struct warp warp[EMU_WARPS_MAX];
+    uint32_t threads, warps;   /* of a block */
+    uint32_t current;          /* thread */
+    uint32_t arrived, running; /* threads at the barrier; threads that have not ended */
+    bool is_lockstep, is_stopping;
+    struct emu_trace *trace;
     void (*body)(const void *context);
     const void *context;
     uint64_t random;
-    char *stacks;
 } emu;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct emu_settings settings = {
-    .seed = 1, .multiprocessors = 3, .blocks = 2, .shared_bytes = SHARED_LIMIT_BYTES};
-static _Alignas(128) char shared[SHARED_LIMIT_BYTES];
+static struct emu_settings settings = {/* lock */
+                                       .seed = 1,
+                                       .multiprocessors = 3,
+                                       .blocks = 2,
+                                       .shared_bytes = SHARED_LIMIT_BYTES};
+static _Alignas(128) char shared[SHARED_LIMIT_BYTES]; /* likewise */
 
 struct emu_index emu_thread, emu_block, emu_block_size, emu_grid_size;
+bool emu_is_watching;
 
 void emu_set(const struct emu_settings *wanted)
 {
@@ -92,157 +78,145 @@ struct emu_settings emu_get(void)
     return copy;
 }
 
-/* --- switching --- */
+/* --- threads --- */
 
-#if defined(__x86_64__)
-/* Saves what a function must keep on the stack, and continues where `load` was saved. */
-void emu_switch(void **save, void *load);
-__asm__(".text\n"
-        ".globl emu_switch\n"
-        ".type emu_switch, @function\n"
-        "emu_switch:\n"
-        "    push %rbx\n"
-        "    push %rbp\n"
-        "    push %r12\n"
-        "    push %r13\n"
-        "    push %r14\n"
-        "    push %r15\n"
-        "    mov %rsp, (%rdi)\n"
-        "    mov %rsi, %rsp\n"
-        "    pop %r15\n"
-        "    pop %r14\n"
-        "    pop %r13\n"
-        "    pop %r12\n"
-        "    pop %rbp\n"
-        "    pop %rbx\n"
-        "    ret\n"
-        ".size emu_switch, . - emu_switch\n");
-#endif
-
-/* ASan keeps its own idea of the current stack; it is told before a switch and after. */
-static void fiber_leave(struct fiber *from, const struct fiber *to)
+static struct warp *current_warp(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(&from->fake_stack, to->stack, to->stack_bytes);
-#else
-    (void)from, (void)to;
-#endif
+    return &emu.warp[emu.current / EMU_WARP];
 }
 
-/* before: who was left; the scheduler's stack is whichever thread's runs the grid. */
-static void fiber_enter(struct fiber *to, struct fiber *before)
+static uint32_t current_bit(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(to->fake_stack, &before->stack, &before->stack_bytes);
-#else
-    (void)to, (void)before;
-#endif
+    return 1u << emu.current % EMU_WARP;
 }
 
-static void fiber_switch(struct fiber *from, struct fiber *to)
-{
-    fiber_leave(from, to);
-#if defined(__x86_64__)
-    emu_switch(&from->stack_pointer, to->stack_pointer);
-#else
-    (void)swapcontext(&from->context, &to->context);
-#endif
-    fiber_enter(from, to);
-}
-
-/* Between the scheduler and the current fiber and nowhere else, so each was left for the other. */
+/* Comes back never if the kernel was stopped meanwhile. */
 static void yield(void)
 {
-    fiber_switch(&emu.fiber[emu.current], &emu.scheduler);
+    struct fiber *self = &emu.fiber[emu.current];
+    fiber_switch(self, &emu.scheduler);
+    if (emu.is_stopping)
+        fiber_end(self, &emu.scheduler);
 }
 
-/* A fiber never returns: it waits for the next block. */
+/* The current lane waits in *set until somebody makes it ready. */
+static void wait_in(uint32_t *set)
+{
+    current_warp()->ready &= ~current_bit();
+    *set |= current_bit();
+    yield();
+}
+
+static _Noreturn void stop(void)
+{
+    emu.is_stopping = true;
+    fiber_end(&emu.fiber[emu.current], &emu.scheduler);
+}
+
+/* Between blocks a fiber waits here. */
 static void fiber_main(void)
 {
-    fiber_enter(&emu.fiber[emu.current], &emu.scheduler);
     for (;;) {
+        current_warp()->begun |= current_bit();
         emu.body(emu.context);
-        emu.fiber[emu.current].is_running = false;
-        emu.progress++;
-        yield();
+        emu.running--;
+        wait_in(&current_warp()->ended);
     }
-}
-
-static void fiber_create(struct fiber *fiber, char *stack)
-{
-    fiber->stack = stack;
-    fiber->stack_bytes = STACK_BYTES;
-#if defined(__x86_64__)
-    /* As if fiber_main had been called: the stack is 8 bytes off a multiple of 16 at its entry. */
-    void **top = (void **)(void *)(stack + STACK_BYTES) - 2;
-    void (*entry)(void) = fiber_main;
-    memcpy(top, &entry, sizeof entry);
-    top[1] = NULL;
-    top -= 6;
-    memset(top, 0, 6 * sizeof *top);
-    fiber->stack_pointer = top;
-#else
-    (void)getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = stack;
-    fiber->context.uc_stack.ss_size = STACK_BYTES;
-    makecontext(&fiber->context, fiber_main, 0);
-#endif
 }
 
 static void fibers_create(uint32_t count)
 {
-    const size_t step = STACK_BYTES + GUARD_BYTES;
-    if (emu.stacks == NULL) {
-        emu.stacks = mmap(NULL, FIBER_LIMIT * step, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        assert(emu.stacks != MAP_FAILED);
+    if (emu.stacks == NULL)
+        emu.stacks = fiber_stacks_create(EMU_THREADS_MAX);
+    for (; emu.fiber_count < count; emu.fiber_count++)
+        fiber_create(&emu.fiber[emu.fiber_count], emu.stacks, emu.fiber_count, fiber_main);
+}
+
+/* When the kernel was stopped: a fiber with half-done work gets the turn in which it ends, unless it
+ * is the one that stopped, and a new beginning. */
+static void fibers_renew(void)
+{
+    for (emu.current = 0; emu.current < emu.threads; emu.current++) {
+        struct fiber *fiber = &emu.fiber[emu.current];
+        if (!(current_warp()->begun & ~current_warp()->ended & current_bit()))
+            continue;
+        if (!fiber->is_over)
+            fiber_switch(&emu.scheduler, fiber);
+        fiber_create(fiber, emu.stacks, emu.current, fiber_main);
     }
-    for (; emu.fiber_count < count; emu.fiber_count++) {
-        char *guard = emu.stacks + emu.fiber_count * step;
-        (void)mprotect(guard, GUARD_BYTES, PROT_NONE);
-        fiber_create(&emu.fiber[emu.fiber_count], guard + GUARD_BYTES);
-    }
+    emu.is_stopping = false;
 }
 
 /* --- waiting --- */
 
-/* True for the last to come: the barrier is open again. */
-static bool barrier_arrive(struct barrier *barrier, uint32_t threads)
+static void where_all_are(struct watch_places *ret)
 {
-    if (++barrier->arrived < threads)
-        return false;
-    barrier->arrived = 0;
-    barrier->round++;
-    emu.progress++;
-    return true;
+    ret->threads = emu.threads;
+    for (uint32_t i = 0; i < EMU_WARPS_MAX; i++) {
+        const bool is_used = i < emu.warps;
+        ret->barrier[i] = is_used ? emu.warp[i].at_barrier : 0;
+        ret->warp[i] = is_used ? emu.warp[i].at_warp : 0;
+        ret->ended[i] = is_used ? emu.warp[i].ended : 0;
+    }
 }
 
-static void barrier_wait(const struct barrier *barrier, uint32_t round)
+/* The kernel cannot go on. Returns only when there is a trace to hold it. */
+static void stand_still(void)
 {
-    while (barrier->round == round)
+    struct watch_places places;
+    where_all_are(&places);
+    if (emu.trace == NULL) {
+        char text[sizeof emu.trace->fault->text];
+        watch_describe(text, sizeof text, emu_block.x, &places);
+        (void)fprintf(stderr, "emu: %s\n", text);
+        abort();
+    }
+    watch_stand_still(&places);
+    emu.is_stopping = true;
+}
+
+/* In lockstep the last to come starts again with those that it let go, not an access ahead of them. */
+static void go_on_together(void)
+{
+    if (emu.is_lockstep)
         yield();
 }
 
 void emu_block_barrier(void)
 {
-    uint32_t round = emu.barrier.round;
-    if (!barrier_arrive(&emu.barrier, emu.threads))
-        barrier_wait(&emu.barrier, round);
+    if (++emu.arrived < emu.threads) {
+        wait_in(&current_warp()->at_barrier);
+        return;
+    }
+    emu.arrived = 0;
+    for (uint32_t i = 0; i < emu.warps; i++) {
+        emu.warp[i].ready |= emu.warp[i].at_barrier;
+        emu.warp[i].at_barrier = 0;
+    }
+    if (emu.trace != NULL)
+        watch_barrier();
+    go_on_together();
 }
 
 /* `out` is written only when all lanes have come, hence have read what it held before. */
 const uint64_t *emu_exchange(unsigned mask, int kind, uint64_t mine)
 {
-    struct warp *warp = &emu.warp[emu.current / WARP];
-    uint32_t round = warp->barrier.round;
-    assert(mask == 0xffffffff);
-    assert(warp->barrier.arrived == 0 || warp->kind == kind);
-    warp->kind = kind;
-    warp->in[emu.current % WARP] = mine;
-    if (barrier_arrive(&warp->barrier, WARP))
-        memcpy(warp->out, warp->in, sizeof warp->out);
-    else
-        barrier_wait(&warp->barrier, round);
+    struct warp *warp = current_warp();
+    assert(mask == (unsigned)ALL_LANES || mask == warp->all);
+    if (warp->at_warp == 0)
+        warp->kind = kind;
+    warp->is_mixed |= warp->kind != kind;
+    warp->in[emu.current % EMU_WARP] = mine;
+    if (warp->is_mixed || (warp->at_warp | current_bit()) != warp->all) {
+        wait_in(&warp->at_warp);
+        return warp->out;
+    }
+    memcpy(warp->out, warp->in, sizeof warp->out);
+    warp->ready |= warp->at_warp;
+    warp->at_warp = 0;
+    if (emu.trace != NULL)
+        watch_warp_barrier(emu.current / EMU_WARP);
+    go_on_together();
     return warp->out;
 }
 
@@ -251,57 +225,121 @@ void *emu_shared(void)
     return shared;
 }
 
-/* --- running --- */
+/* --- watched accesses --- */
 
-static uint64_t random_below(uint64_t limit)
+void emu_before(const void *address, size_t size, enum emu_access access)
+{
+    if (emu.is_lockstep) {
+        if (access == EMU_READ)
+            current_warp()->writing &= ~current_bit();
+        else
+            current_warp()->writing |= current_bit();
+        yield();
+    }
+    if (emu.trace != NULL && !watch_before(emu.current, address, size, access))
+        stop();
+}
+
+void emu_after(const void *address, enum emu_access access, double value)
+{
+    if (emu.trace != NULL && !watch_after(emu.current, address, access, value))
+        stop();
+}
+
+void emu_name(const char *name, const void *data, uint32_t count, uint32_t size, bool is_shared)
+{
+    if (emu.trace != NULL)
+        watch_name(name, data, count, size, is_shared);
+}
+
+/* --- taking turns --- */
+
+static uint32_t random_below(uint32_t limit)
 {
     emu.random = emu.random * 6364136223846793005u + 1442695040888963407u;
-    return (emu.random >> 33) % limit;
+    return (uint32_t)((emu.random >> 33) % limit);
 }
 
-static void deadlock(void)
+static void run_thread(uint32_t thread)
 {
-    (void)fprintf(stderr, "emu: block %u stands still: %u of %u threads wait at a barrier;",
-                  emu_block.x, emu.barrier.arrived, emu.threads);
-    for (uint32_t warp = 0; warp < emu.threads / WARP; warp++)
-        if (emu.warp[warp].barrier.arrived > 0)
-            (void)fprintf(stderr, " warp %u: %u lanes wait;", warp, emu.warp[warp].barrier.arrived);
-    (void)fprintf(stderr, " the others have ended\n");
-    abort();
+    if (emu.is_stopping)
+        return;
+    emu.current = thread;
+    emu_thread.x = thread;
+    fiber_switch(&emu.scheduler, &emu.fiber[thread]);
 }
 
-/* One turn for each fiber, from a random one on. Returns how many have not ended. */
-static uint32_t turn(void)
+/* A turn for each thread that can go on, from a random one on. False: there was none. */
+static bool turn(void)
 {
-    uint32_t left = 0, first = (uint32_t)random_below(emu.threads);
+    bool any = false;
+    uint32_t thread = random_below(emu.threads);
     for (uint32_t i = 0; i < emu.threads; i++) {
-        uint32_t thread = (first + i) % emu.threads;
-        if (!emu.fiber[thread].is_running)
-            continue;
-        emu.current = thread;
-        emu_thread.x = thread;
-        fiber_switch(&emu.scheduler, &emu.fiber[thread]);
-        left += emu.fiber[thread].is_running;
+        if (emu.warp[thread / EMU_WARP].ready >> thread % EMU_WARP & 1) {
+            run_thread(thread);
+            any = true;
+        }
+        thread = thread + 1 < emu.threads ? thread + 1 : 0;
     }
-    return left;
+    return any;
+}
+
+/* From a random lane on: which of several writes to one place stays is not for a kernel to know. */
+static void run_lanes(uint32_t warp, uint32_t lanes)
+{
+    uint32_t first = random_below(EMU_WARP);
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        uint32_t lane = (first + i) % EMU_WARP;
+        if (lanes >> lane & 1)
+            run_thread(warp * EMU_WARP + lane);
+    }
+}
+
+/* One step of one warp: each ready lane makes its access and goes on to its next, those that read
+ * before those that write. False: no warp can. */
+static bool step(void)
+{
+    uint32_t candidate[EMU_WARPS_MAX], count = 0;
+    for (uint32_t i = 0; i < emu.warps; i++)
+        if (emu.warp[i].ready != 0)
+            candidate[count++] = i;
+    if (count == 0)
+        return false;
+    uint32_t chosen = candidate[random_below(count)];
+    const uint32_t ready = emu.warp[chosen].ready, writing = emu.warp[chosen].writing;
+    run_lanes(chosen, ready & ~writing);
+    run_lanes(chosen, ready & writing);
+    return true;
+}
+
+/* --- running --- */
+
+static void block_begin(uint32_t block, size_t shared_bytes)
+{
+    emu_block.x = block;
+    emu.arrived = 0;
+    emu.running = emu.threads;
+    memset(shared, PATTERN, shared_bytes);
+    for (uint32_t i = 0; i < emu.warps; i++) {
+        const uint32_t lanes = emu.threads - i * EMU_WARP;
+        struct warp *warp = &emu.warp[i];
+        memset(warp, 0, sizeof *warp);
+        memset(warp->in, PATTERN, sizeof warp->in); /* of lanes that do not exist */
+        warp->all = lanes < EMU_WARP ? (1u << lanes) - 1 : (uint32_t)ALL_LANES;
+        warp->ready = warp->all;
+    }
 }
 
 static void run_block(uint32_t block, size_t shared_bytes)
 {
-    emu_block.x = block;
-    memset(shared, PATTERN, shared_bytes);
-    memset(&emu.barrier, 0, sizeof emu.barrier);
-    memset(emu.warp, 0, sizeof emu.warp);
-    for (uint32_t thread = 0; thread < emu.threads; thread++)
-        emu.fiber[thread].is_running = true;
-    uint64_t before;
-    uint32_t left;
-    do {
-        before = emu.progress;
-        left = turn();
-        if (left > 0 && emu.progress == before)
-            deadlock();
-    } while (left > 0);
+    block_begin(block, shared_bytes);
+    if (emu.trace != NULL)
+        watch_block_begin(block);
+    while (emu.running > 0 && !emu.is_stopping)
+        if (!(emu.is_lockstep ? step() : turn()))
+            stand_still();
+    if (emu.trace != NULL)
+        watch_block_end();
 }
 
 /* 0 .. count-1, shuffled. */
@@ -312,29 +350,68 @@ static uint32_t *shuffled(uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
     for (uint32_t i = count; i > 1; i--) {
-        uint32_t other = (uint32_t)random_below(i), last = order[i - 1];
+        uint32_t other = random_below(i), last = order[i - 1];
         order[i - 1] = order[other];
         order[other] = last;
     }
     return order;
 }
 
+static void grid_begin(const struct emu_grid *grid)
+{
+    assert(grid->blocks > 0 && grid->threads > 0 && grid->threads <= EMU_THREADS_MAX);
+    assert(grid->shared_bytes <= settings.shared_bytes);
+    fibers_create(grid->threads);
+    emu.random = grid->seed;
+    emu.threads = grid->threads;
+    emu.warps = (grid->threads + EMU_WARP - 1) / EMU_WARP;
+    emu.is_lockstep = grid->is_lockstep;
+    emu.trace = grid->trace;
+    emu.body = grid->body;
+    emu.context = grid->context;
+    emu_is_watching = grid->is_lockstep || grid->trace != NULL;
+    emu_block_size = (struct emu_index){grid->threads, 1, 1};
+    emu_grid_size = (struct emu_index){grid->blocks, 1, 1};
+}
+
+/* The lock is held. */
+static bool run_grid(const struct emu_grid *grid)
+{
+    if (grid->trace != NULL && grid->trace->is_stopped)
+        return false;
+    grid_begin(grid);
+    if (grid->trace != NULL)
+        watch_grid_begin(grid->trace);
+    uint32_t *order = shuffled(grid->blocks);
+    for (uint32_t i = 0; i < grid->blocks && !emu.is_stopping; i++)
+        run_block(order[i], grid->shared_bytes);
+    free(order);
+    emu_is_watching = false;
+    if (!emu.is_stopping)
+        return true;
+    fibers_renew();
+    return false;
+}
+
+bool emu_launch(const struct emu_grid *grid)
+{
+    (void)pthread_mutex_lock(&lock);
+    bool is_done = run_grid(grid);
+    (void)pthread_mutex_unlock(&lock);
+    return is_done;
+}
+
 void emu_run(uint32_t blocks, uint32_t threads, size_t shared_bytes,
              void (*body)(const void *context), const void *context)
 {
-    assert(blocks > 0 && threads > 0 && threads <= FIBER_LIMIT && threads % WARP == 0);
     (void)pthread_mutex_lock(&lock);
-    assert(shared_bytes <= settings.shared_bytes);
-    fibers_create(threads);
-    emu.random = settings.seed += 0x9e3779b97f4a7c15u; /* every launch another order */
-    emu.threads = threads;
-    emu.body = body;
-    emu.context = context;
-    emu_block_size = (struct emu_index){threads, 1, 1};
-    emu_grid_size = (struct emu_index){blocks, 1, 1};
-    uint32_t *order = shuffled(blocks);
-    for (uint32_t i = 0; i < blocks; i++)
-        run_block(order[i], shared_bytes);
-    free(order);
+    settings.seed += 0x9e3779b97f4a7c15u; /* every launch another order */
+    const struct emu_grid grid = {.blocks = blocks,
+                                  .threads = threads,
+                                  .shared_bytes = shared_bytes,
+                                  .seed = settings.seed,
+                                  .body = body,
+                                  .context = context};
+    (void)run_grid(&grid);
     (void)pthread_mutex_unlock(&lock);
 }

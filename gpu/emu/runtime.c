@@ -12,13 +12,13 @@
 #include "gpu/emu/cuda_runtime_api.h"
 #include "gpu/emu/emu.h"
 
-enum { ALIGN = 256, PATTERN = 0xa5 };
+enum { ALIGN = 256, PATTERN = 0xa5, L2_BYTES = 1 << 16 };
 
 struct emu_stream {
     int device;
 };
 
-struct emu_event {
+struct emu_moment {
     struct timespec time;
 };
 
@@ -73,8 +73,11 @@ cudaError_t cudaDeviceGetAttribute(int *ret, enum cudaDeviceAttr attribute, int 
 {
     const struct emu_settings settings = emu_get();
     assert(device == 0);
-    *ret = attribute == cudaDevAttrMultiProcessorCount ? (int)settings.multiprocessors
-                                                       : (int)settings.shared_bytes;
+    if (attribute == cudaDevAttrL2CacheSize)
+        *ret = L2_BYTES;
+    else
+        *ret = attribute == cudaDevAttrMultiProcessorCount ? (int)settings.multiprocessors
+                                                           : (int)settings.shared_bytes;
     return cudaSuccess;
 }
 
@@ -132,6 +135,12 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret, unsigned flags)
     (void)flags;
     *ret = calloc(1, sizeof **ret);
     return *ret != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *ret, unsigned flags, int priority)
+{
+    (void)priority;
+    return cudaStreamCreateWithFlags(ret, flags);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)

@@ -13,6 +13,7 @@
 
 #include "gpu/exact/limbs.h"
 #include "gpu/kernels/grid.h"
+#include "gpu/kernels/names.h"
 #include "proto/value.h"
 
 #ifdef __cplusplus

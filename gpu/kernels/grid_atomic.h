@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "gpu/kernels/grid.h"
+#include "gpu/kernels/names.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -85,11 +85,11 @@ def documented_calls(path):
 @pytest.mark.parametrize("path", ["README.md", "proto/API.md"])
 def test_every_documented_call_works(daemon, tmp_path, path):
     """In the document's order, as a line may use a file that an earlier one made. A comment behind a
-    call tells the result, or the status of an answer that is meant to be a refusal."""
+    call tells a field of the answer, or the status of an answer that is meant to be a refusal."""
     calls = documented_calls(path)
     assert len(calls) >= 4
     for call in calls:
-        expected = re.search(r"# (result|status): (.+)$", call)
+        expected = re.search(r"# (\w+): (.+)$", call)
         here = call.replace("http://127.0.0.1:8080", f"http://127.0.0.1:{daemon.port}")
         here = here.replace("clients/", f"{ROOT}/clients/").replace("-d10", "-d1")
         here = here.replace("/tmp/", f"{tmp_path}/")

@@ -1,0 +1,31 @@
+/* watch.h - traces of the emulation, for the lab's experiments.
+ *
+ * Door: watch_create() before a launch, trace_destroy() after it; watch_faults() turns what was found
+ * into an answer's faults.
+ */
+#ifndef GPU_LAB_WATCH_H
+#define GPU_LAB_WATCH_H
+
+#include "gpu/emu/emu.h"
+#include "gpu/lab/experiments.h"
+
+enum {
+    WATCH_LIMIT = 1 << 18,   /* events, cells and intervals: enough for every settled question */
+    WATCH_FAULTS_ALL = 4096, /* more than a block has cells: no race stops the kernel */
+};
+
+enum error watch_create(struct emu_trace **ret, uint32_t fault_limit, struct problem *problem);
+
+/* The first LAB_FAULTS of the trace's. */
+enum error watch_faults(const struct emu_trace *trace, struct lab_faults *ret,
+                        struct problem *problem);
+void watch_faults_fini(struct lab_faults *faults);
+
+/* Threads whose bits are set, ascending; to be freed. ERR_NOMEM. */
+enum error watch_threads(const uint32_t bits[EMU_WARPS_MAX], uint32_t **ret, uint32_t *ret_count,
+                         struct problem *problem);
+
+/* As problem_set() with ERR_NOMEM. */
+enum error watch_nomem(struct problem *problem);
+
+#endif

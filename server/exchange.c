@@ -196,9 +196,9 @@ static enum error find_route(struct exchange *exchange, const char *name)
         return problem_set(&exchange->problem, ERR_UNKNOWN_METHOD,
                            "the method %s is not known here", name);
     }
-    enum error error = route_find(loop_http(exchange->loop)->config, exchange->target,
-                                  exchange->method, &exchange->route, exchange->allow,
-                                  sizeof exchange->allow, &exchange->problem);
+    enum error error =
+        route_find(loop_http(exchange->loop)->config, exchange->target, exchange->method,
+                   &exchange->route, exchange->allow, sizeof exchange->allow, &exchange->problem);
     if (error == ERR_OK && exchange->route->body == NULL && has_body(exchange)) {
         exchange->must_close = true; /* who sends one may not know where it ends */
         return problem_set(&exchange->problem, ERR_FRAMING, "%s %s with a body", name,

@@ -170,8 +170,8 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
         "answers_5xx_total", (json_int_t)stats.answers_5xx, "clients_left_total",
         (json_int_t)stats.clients_left, "connections", "open", (json_int_t)stats.connections,
         "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http),
-        "stages", describe_stages(http), "lab",
-        describe_lab(http->lab), "devices", describe_devices(http->gpu));
+        "stages", describe_stages(http), "lab", describe_lab(http->lab), "devices",
+        describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }
 
@@ -254,9 +254,9 @@ enum error page_index(struct exchange *exchange, struct problem *problem)
     json_t *example = json_sprintf(format, host != NULL ? host : "127.0.0.1:8080");
     if (example == NULL) /* a Host that is not UTF-8 */
         example = json_sprintf(format, "127.0.0.1:8080");
-    return answer_send_json_as(exchange, &answer,
-                               json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s, s]}", "service",
-                                         "dotd", "version", DOTD_VERSION, "try", example, "see",
-                                         "/v1/dot", "/v1/kernels", "/v1/status", "/v1/devices",
-                                         "/v1/limits", "/metrics", "/livez", "/readyz", "/problems/"));
+    return answer_send_json_as(
+        exchange, &answer,
+        json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s, s]}", "service", "dotd", "version",
+                  DOTD_VERSION, "try", example, "see", "/v1/dot", "/v1/kernels", "/v1/status",
+                  "/v1/devices", "/v1/limits", "/metrics", "/livez", "/readyz", "/problems/"));
 }

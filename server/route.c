@@ -18,12 +18,12 @@
 #define LAB(path)                                                                           \
     {                                                                                       \
         path, METHOD_POST, lab_call_begin, lab_call_body, lab_call_finish, lab_call_resume, \
-            lab_call_late, offsetof(struct config, lab)                                                    \
+            lab_call_late, offsetof(struct config, lab)                                     \
     }
 
 static const struct route routes[] = {
-    {"/v1/dot", METHOD_POST, dot_begin, dot_body, dot_finish, dot_resume, dot_late},
-    {"/v1/dot", METHOD_GET, NULL, NULL, dot_finish_query, dot_resume, dot_late},
+    {"/v1/dot", METHOD_POST, dot_begin, dot_body, dot_finish, dot_resume, .late = dot_late},
+    {"/v1/dot", METHOD_GET, .finish = dot_finish_query, .resume = dot_resume, .late = dot_late},
     {"/v1/kernels", METHOD_GET, .finish = kernels_page},
     LAB("/v1/lab/reduce"),
     LAB("/v1/lab/race"),

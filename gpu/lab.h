@@ -4,7 +4,8 @@
  * gpu_drain(), lab_close() before gpu_close(). A submitted job's run() is called on the lab's thread,
  * one job at a time, and calls the experiments of gpu/lab/experiments.h; the job then returns through
  * its port like every other. The queue is bounded and refuses, so that curiosity cannot starve the
- * service: whatever an experiment may ask is limited (LIMIT_LAB_* in proto/limits.h).
+ * service: whatever an experiment may ask is limited (LIMIT_LAB_* in proto/limits.h), and the thread
+ * has a lower priority than the service's.
  *
  * Devices have gpu.h's numbers. Device 0 stands for the emulation here (gpu/emu), which runs the same
  * kernel source on the CPU; the others are gpu.h's CUDA devices.
@@ -64,7 +65,8 @@ enum error lab_dot_check(const struct rung *rung, int device, const struct job *
 
 /* Computes the rows of a checked job one after the other by the rung and fills job->value as a
  * backend would: sum, sum_abs, error_bound and flags, and the copies of job->times. On the lab's
- * thread. Gives up between rows once the job is cancelled (ERR_CLOSED) or late (ERR_DEADLINE). */
+ * thread, from job->run. Gives up between rows once the job is cancelled (ERR_CLOSED) or late
+ * (ERR_DEADLINE). */
 enum error lab_dot(struct lab *lab, const struct rung *rung, int device, struct job *job,
                    struct problem *problem);
 

@@ -16,13 +16,15 @@
 #include "server/lab_text.h"
 #include "server/loop.h"
 
+enum { READ_AT_ONCE_BYTES = 16 << 10 }; /* of a body; see settle() */
+
 /* One experiment: which fields its call takes, and its two steps. */
 struct experiment {
     const char *path;
     unsigned takes, needs;                                                /* enum lab_field bits */
     uint64_t max_values;                                                  /* of an operand */
-    enum error (*ask)(struct lab_call *call, struct problem *problem);    /* on the HTTP thread */
-    enum error (*answer)(struct lab_call *call, struct problem *problem); /* on the lab's */
+    enum error (*ask)(struct lab_call *call, struct problem *problem);    /* see settle() */
+    enum error (*answer)(struct lab_call *call, struct problem *problem); /* on the lab's thread */
 };
 
 /* Touched by the loop's thread; in WORK by the lab's. */
@@ -31,6 +33,7 @@ struct lab_call {
     struct lab *lab;                     /* fixed; borrowed */
     struct gpu *gpu;                     /* fixed; borrowed */
     struct buffer body;                  /* as it came; empty once it is read */
+    bool is_settled;                     /* the body is read and the question settled */
     struct lab_request request;
     union {
         struct lab_reduce_ask reduce;
@@ -133,7 +136,7 @@ static enum error ask_shift(struct lab_call *call, struct problem *problem)
                            "give values, or n for 0, 1, 2 and so on, and not both");
     *ask = (struct lab_shift_ask){
         .values = request->values.data,
-        .n = (uint32_t)(has_values ? request->values.count : request->n),
+        .n = has_values ? request->values.count : request->n,
         .barriers = (uint32_t)request->barriers,
         .seed = request->seed,
     };
@@ -156,8 +159,8 @@ static enum error answer_shift(struct lab_call *call, struct problem *problem)
 static enum error ask_barrier(struct lab_call *call, struct problem *problem)
 {
     const struct lab_request *request = &call->request;
-    call->ask.barrier = (struct lab_barrier_ask){
-        .n = (uint32_t)request->n, .where = request->where, .seed = request->seed};
+    call->ask.barrier =
+        (struct lab_barrier_ask){.n = request->n, .where = request->where, .seed = request->seed};
     enum error error = lab_barrier_settle(&call->ask.barrier, problem);
     return error == ERR_OK ? place_watched(call, problem) : error;
 }
@@ -336,11 +339,26 @@ enum error lab_call_body(struct exchange *exchange, const char *data, size_t siz
 
 /* ---- after the body ------------------------------------------------------------------------ */
 
+/* Reading takes about 20 ns a byte, in which an HTTP thread would serve nobody else. So it reads
+ * short bodies only, that a refusal needs no queue; the lab's thread reads long ones. */
+static enum error settle(struct lab_call *call, struct problem *problem)
+{
+    const struct experiment *experiment = call->experiment;
+    enum error error =
+        lab_request_read(&call->request, call->body.block.data, call->body.used, experiment->takes,
+                         experiment->needs, experiment->max_values, problem);
+    buffer_fini(&call->body);
+    call->is_settled = true;
+    return error == ERR_OK ? experiment->ask(call, problem) : error;
+}
+
 static enum error lab_run(struct job *job)
 {
     struct exchange *exchange = exchange_of_job(job);
     struct lab_call *call = exchange->lab_call;
-    enum error error = call->experiment->answer(call, &exchange->problem);
+    enum error error = call->is_settled ? ERR_OK : settle(call, &exchange->problem);
+    if (error == ERR_OK)
+        error = call->experiment->answer(call, &exchange->problem);
     text_string(&call->answer, "\n");
     return error == ERR_OK && call->answer.failed ? ERR_NOMEM : error;
 }
@@ -364,13 +382,9 @@ static enum error submit(struct exchange *exchange, struct problem *problem)
 enum error lab_call_finish(struct exchange *exchange, struct problem *problem)
 {
     struct lab_call *call = exchange->lab_call;
-    const struct experiment *experiment = call->experiment;
-    enum error error =
-        lab_request_read(&call->request, call->body.block.data, call->body.used, experiment->takes,
-                         experiment->needs, experiment->max_values, problem);
-    buffer_fini(&call->body);
-    if (error == ERR_OK)
-        error = experiment->ask(call, problem);
+    enum error error = ERR_OK;
+    if (call->body.used <= READ_AT_ONCE_BYTES)
+        error = settle(call, problem);
     return error == ERR_OK ? submit(exchange, problem) : error;
 }
 

@@ -30,7 +30,7 @@ void worker_destroy(struct worker *worker); /* takes NULL; drains */
 /* True once a batch reported ERR_DEVICE; *problem holds its text. Queued jobs get the same. */
 bool worker_is_lost(struct worker *worker, struct problem *problem);
 
-/* Why a job is not computed any more: ERR_CLOSED when cancelled, ERR_DEADLINE past it; ERR_OK: it is. */
+/* Why a job is not computed any more: ERR_CLOSED, cancelled; ERR_DEADLINE, late. ERR_OK: it is. */
 enum error job_dropped(const struct job *job, int64_t now);
 
 struct worker_totals {

@@ -1,8 +1,9 @@
 /* lab.c - the lab's thread and its devices (see lab.h).
  *
  * The thread is a worker like those of the devices, whose backend runs the job instead of computing
- * dot products: queue, dropping, completion and drain are the same code. Where processors are few it
- * takes second place: an experiment may compute for a second, the service answers in microseconds.
+ * dot products: queue, dropping, completion and drain are the same code. Where processors are few
+ * it takes second place: an experiment may compute for a second, the service answers in
+ * microseconds.
  */
 #include "gpu/lab.h"
 
@@ -40,8 +41,8 @@ struct lab {
     int machine_count;       /* fixed after lab_open() */
 };
 
-/* On Linux these are about the calling thread alone. Where a sandbox forbids it, things stay as they
- * were. */
+/* On Linux these are about the calling thread alone. Where a sandbox forbids it, things stay as
+ * they were. */
 static void step_back(struct backend_device *thread)
 {
     if (!thread->has_stepped_back)
@@ -209,11 +210,11 @@ enum error machine_run(struct lab *lab, int device, const struct ladder_ask *ask
 {
     struct machine *machine;
     enum error error = machine_goes_on(lab, problem);
-    if (error == ERR_OK)
-        error = machine_open(lab, device, &machine, problem);
     if (error != ERR_OK)
         return error;
-    error = ladder_run(machine->ladder, ask, ret, problem);
+    error = machine_open(lab, device, &machine, problem);
+    if (error == ERR_OK)
+        error = ladder_run(machine->ladder, ask, ret, problem);
     return machine_note(machine, error);
 }
 

@@ -56,16 +56,6 @@ static enum error place(struct lab_call *call, int *ret, struct problem *problem
     return pointer_set(problem, "/device");
 }
 
-/* What only the emulation can watch. */
-static enum error place_watched(struct lab_call *call, struct problem *problem)
-{
-    int device;
-    if (lab_place(call->lab, PLACE_CPU, -1, &device, problem) != ERR_OK)
-        return problem->error;
-    assert(device == 0);
-    return ERR_OK;
-}
-
 static enum error check_lengths(const struct lab_request *request, struct problem *problem)
 {
     if (request->a.count == request->b.count)
@@ -89,7 +79,7 @@ static enum error ask_reduce(struct lab_call *call, struct problem *problem)
     enum error error = check_lengths(request, problem);
     if (error == ERR_OK)
         error = lab_reduce_settle(&call->ask.reduce, problem);
-    return error == ERR_OK ? place_watched(call, problem) : error;
+    return error;
 }
 
 static enum error answer_reduce(struct lab_call *call, struct problem *problem)
@@ -161,8 +151,7 @@ static enum error ask_barrier(struct lab_call *call, struct problem *problem)
     const struct lab_request *request = &call->request;
     call->ask.barrier =
         (struct lab_barrier_ask){.n = request->n, .where = request->where, .seed = request->seed};
-    enum error error = lab_barrier_settle(&call->ask.barrier, problem);
-    return error == ERR_OK ? place_watched(call, problem) : error;
+    return lab_barrier_settle(&call->ask.barrier, problem);
 }
 
 static enum error answer_barrier(struct lab_call *call, struct problem *problem)

@@ -1,11 +1,12 @@
 /* experiments.h - what the lab can show: each experiment's question, its answer, and who asks.
  *
  * Door: X_settle() checks a question and fills in its defaults, on any thread, so that a refusal
- * needs no queue; lab_X() answers a settled one on the lab's thread; X_fini() frees an answer's arrays
- * and takes a zeroed one. Questions borrow their operands. On failure the answer stays untouched.
- * settle: ERR_VALUE, ERR_SHAPE, ERR_DTYPE, ERR_KERNEL, ERR_TOO_LARGE, with pointer and limit.
- * run: ERR_NOMEM, ERR_DEVICE, ERR_NO_DEVICE; ERR_CLOSED, ERR_DEADLINE: given up between two sums, for
- * the job was cancelled or late. A kernel that went wrong is an answer, not a failure.
+ * needs no queue; lab_X() answers a settled one on the lab's thread; X_fini() frees an answer's
+ * arrays and takes a zeroed one. Questions borrow their operands. On failure the answer stays
+ * untouched.
+ * settle: ERR_VALUE, ERR_DTYPE, ERR_KERNEL, ERR_TOO_LARGE, with pointer and limit.
+ * run: ERR_NOMEM, ERR_DEVICE, ERR_NO_DEVICE; ERR_CLOSED, ERR_DEADLINE: given up between two sums,
+ * for the job was cancelled or late. A kernel that went wrong is an answer, not a failure.
  *
  * reduce, barrier and the reads of shift are watched, hence always emulated (gpu/emu): device 0.
  */

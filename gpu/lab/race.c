@@ -1,7 +1,7 @@
 /* race.c - additions that are lost to a variable that everybody adds to (see experiments.h).
  *
- * Emulated, the lanes of a warp move in lockstep, so that they read before any of them writes, as on
- * a device.
+ * Emulated, the lanes of a warp move in lockstep, so that they read before any of them writes, as
+ * on a device.
  */
 #include <assert.h>
 #include <stdlib.h>

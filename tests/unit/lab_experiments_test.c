@@ -163,8 +163,8 @@ static void serial_lets_one_thread_add_everything(void **state)
     check_eight("serial", steps, 2);
 }
 
-/* 1024 threads are 32 warps. In the tree's steps 16, 8, 4, 2 of them work, then six times one, and one
- * fetches; of the others 16 + 24 + 28 + 30 + 7 * 31 = 315 idle. */
+/* 1024 threads are 32 warps. In the tree's steps 16, 8, 4, 2 of them work, then six times one, and
+ * one fetches; of the others 16 + 24 + 28 + 30 + 7 * 31 = 315 idle. */
 static void a_thousand_threads_take_ten_steps_without_conflicts(void **state)
 {
     (void)state;

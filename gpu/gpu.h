@@ -101,8 +101,8 @@ int64_t gpu_busy_since_ns(struct gpu *gpu);
 enum error gpu_self_test(struct gpu *gpu, struct problem *problem);
 
 /* Part of a job: rows[0] x rows[1] dot products of n elements. Row (i, j) reads a + i*stride_a[0] +
- * j*stride_a[1] (strides in elements, 0 where the operand broadcasts) and gives value
- * first + i*rows[1] + j; of complex operands the two values first + 2*(i*rows[1] + j) and the next. */
+ * j*stride_a[1] (strides in elements, 0 where the operand broadcasts) and gives value first +
+ * i*rows[1] + j; of complex operands the two values first + 2*(i*rows[1] + j) and the next. */
 struct dot_task {
     size_t a, b; /* bytes from the job's base; element-aligned */
     uint64_t n;
@@ -125,8 +125,8 @@ struct job_times {
     int64_t finished_ns;
 };
 
-/* Owned by the submitter; the device's from a successful gpu_submit() until complete(), or the lab's
- * from lab_submit(). */
+/* Owned by the submitter; the device's from a successful gpu_submit() until complete(), or the
+ * lab's from lab_submit(). */
 struct job {
     /* set by the submitter, fixed while the device has the job */
     const void *base;      /* the buffer's data; element offsets count from here */

@@ -37,8 +37,8 @@
     X(ru, "texts/ru.json", "application/json")                   \
     X(uk, "texts/uk.json", "application/json")
 
-/* The assembler takes each file in as it is: an array in C source would cost the compiler seconds.
- * server/CMakeLists.txt has this file compiled again when one of them changes. */
+/* The assembler takes each file in as it is: an array in C source would want a program that writes
+ * it. server/CMakeLists.txt has this file compiled again when one of them changes. */
 #define EMBED(symbol, path, type)                                                    \
     __asm__(".pushsection .rodata\n"                                                 \
             "console_file_" #symbol ":\n"                                            \

@@ -64,6 +64,8 @@ int ending_code(enum ending ending)
 {
     if (ending == ENDING_LEFT)
         return STATUS_LEFT;
+    if (ending == ENDING_NOT_MODIFIED)
+        return 304;
     return ending == ENDING_NOT_READY ? 503 : error_status((enum error)ending);
 }
 
@@ -88,6 +90,8 @@ static enum ending ending_of(const struct exchange *exchange)
     enum error error = exchange->problem.error;
     if (exchange->status == 0 || exchange->status == STATUS_LEFT)
         return ENDING_LEFT;
+    if (exchange->status == 304)
+        return ENDING_NOT_MODIFIED;
     if (exchange->status < 400)
         return (enum ending)ERR_OK;
     return exchange->status == error_status(error) ? (enum ending)error : ENDING_NOT_READY;

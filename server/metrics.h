@@ -33,6 +33,7 @@ const char *stage_name(enum stage stage); /* "copy_in" */
  * it here. */
 enum ending {
     ENDING_NOT_READY = ERROR_COUNT, /* a probe's 503, which is an answer and no error */
+    ENDING_NOT_MODIFIED,            /* 304: the client has the file already */
     ENDING_LEFT,                    /* the client left before its answer */
     ENDING_COUNT
 };

@@ -37,8 +37,8 @@ struct route {
 /* 0 when the method is not known (501). */
 enum method method_parse(const char *name);
 
-/* The row for path and method, of those that config serves. ERR_NOT_FOUND; or ERR_METHOD with the row's path served under other
- * methods, written to allow ("GET, HEAD, POST"). */
+/* The row for path and method, of those that config serves. ERR_NOT_FOUND; or ERR_METHOD with the
+ * row's path served under other methods, written to allow ("GET, HEAD, POST"). */
 enum error route_find(const struct config *config, const char *path, enum method method,
                       const struct route **ret, char *allow, size_t allow_size,
                       struct problem *problem);

@@ -24,7 +24,7 @@ enum error lab_barrier(struct lab *lab, const struct lab_barrier_ask *ask, struc
     if (error != ERR_OK)
         return error;
     float sum = 0;
-    const struct barrier_call call = {ask->n, ask->where == LAB_BRANCH, &sum};
+    const struct barrier_call call = {(uint32_t)ask->n, ask->where == LAB_BRANCH, &sum};
     const struct emu_grid grid = {.seed = ask->seed, .trace = trace};
     struct lab_barrier barrier = {.is_stopped = !barrier_emulated(&call, &grid)};
     barrier.value = barrier.is_stopped ? 0 : (double)sum;

@@ -1,7 +1,7 @@
 /* race.c - additions that are lost to a variable that everybody adds to (see experiments.h).
  *
- * Emulated, the lanes of a warp move in lockstep, so that they read before any of them writes, as on
- * a device.
+ * Emulated, the lanes of a warp move in lockstep, so that they read before any of them writes, as
+ * on a device.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -45,8 +45,10 @@ static enum error run(struct lab *lab, const struct lab_race_ask *ask, const cha
     const struct rung *rung = ladder_find(kernel);
     assert(rung != NULL);
     if (ask->device == 0) {
-        *ret = run_emulated(rung, ones, ask->n, seed, NULL);
-        return ERR_OK;
+        enum error error = machine_goes_on(lab, problem);
+        if (error == ERR_OK)
+            *ret = run_emulated(rung, ones, ask->n, seed, NULL);
+        return error;
     }
     const struct ladder_ask sum = {
         .rung = rung, .dtype = DTYPE_FLOAT32, .a = ones, .b = ones, .n = ask->n};

@@ -1,5 +1,6 @@
 /* reduce.c - a reduction step by step, run by the kernel itself (see experiments.h). */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "gpu/exact/sum.h"
@@ -182,6 +183,8 @@ static enum error run(const struct lab_reduce_ask *ask, struct emu_trace *trace,
     assert(takes.launches == 1);
     bool is_done = rung_emulated(rung, &call);
     reduce->value = is_done ? rung_value(rung, ask->dtype, result) : 0;
+    if (isnan(reduce->value))
+        reduce->value = (double)NAN; /* every answer's, whatever the processor's is */
     reduce->blocks = takes.blocks;
     reduce->steps = (uint32_t)takes.steps;
     exact_of(ask, &reduce->exact);

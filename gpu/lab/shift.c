@@ -107,7 +107,7 @@ static enum error run(struct lab *lab, const struct lab_shift_ask *ask, double *
                       struct lab_shift *shift, struct problem *problem)
 {
     fill(ask, values, shift->expected);
-    const struct shift_call call = {values, shift->result, ask->n, ask->barriers};
+    const struct shift_call call = {values, shift->result, shift->n, ask->barriers};
     enum error error = watch(ask, &call, shift, problem);
     if (error == ERR_OK && ask->device != 0)
         error = machine_shift(lab, ask->device, &call, problem);
@@ -121,7 +121,7 @@ enum error lab_shift(struct lab *lab, const struct lab_shift_ask *ask, struct la
 {
     double *values = malloc(ask->n * sizeof *values);
     struct lab_shift shift = {
-        .n = ask->n,
+        .n = (uint32_t)ask->n,
         .expected = malloc(ask->n * sizeof *shift.expected),
         .result = malloc(ask->n * sizeof *shift.result),
         .wrong = malloc(ask->n * sizeof *shift.wrong),

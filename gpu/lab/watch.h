@@ -1,7 +1,7 @@
 /* watch.h - traces of the emulation, for the lab's experiments.
  *
- * Door: watch_create() before a launch, trace_destroy() after it; watch_faults() turns what was found
- * into an answer's faults.
+ * Door: watch_create() before a launch, trace_destroy() after it; watch_faults() turns what was
+ * found into an answer's faults.
  */
 #ifndef GPU_LAB_WATCH_H
 #define GPU_LAB_WATCH_H

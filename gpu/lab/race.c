@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "gpu/lab/machine.h"
-#include "gpu/lab/watch.h"
+#include "gpu/lab/report.h"
 
 enum { WATCHED = 64 }; /* threads of the run that is watched: two warps */
 
@@ -64,11 +64,11 @@ static enum error watch(const float *ones, uint64_t n, uint64_t seed, struct lab
                         struct problem *problem)
 {
     struct emu_trace *trace;
-    enum error error = watch_create(&trace, 1, problem);
+    enum error error = report_trace_create(&trace, 1, problem);
     if (error != ERR_OK)
         return error;
     (void)run_emulated(ladder_find("race"), ones, n < WATCHED ? n : WATCHED, seed, trace);
-    error = watch_faults(trace, ret, problem);
+    error = report_faults(trace, ret, problem);
     trace_destroy(trace);
     return error;
 }
@@ -79,7 +79,7 @@ enum error lab_race(struct lab *lab, const struct lab_race_ask *ask, struct lab_
     struct lab_race race = {.runs = ask->runs};
     float *ones = ones_create(ask->n);
     if (ones == NULL)
-        return watch_nomem(problem);
+        return report_nomem(problem);
     enum error error = ERR_OK;
     for (uint32_t i = 0; error == ERR_OK && i < ask->runs; i++)
         error = run(lab, ask, "race", ones, ask->seed + i, &race.value[i], problem);
@@ -95,5 +95,5 @@ enum error lab_race(struct lab *lab, const struct lab_race_ask *ask, struct lab_
 
 void lab_race_fini(struct lab_race *race)
 {
-    watch_faults_fini(&race->faults);
+    report_faults_fini(&race->faults);
 }

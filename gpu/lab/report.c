@@ -1,17 +1,18 @@
-/* watch.c - traces of the emulation, for the lab's experiments (see watch.h). */
-#include "gpu/lab/watch.h"
+/* report.c - traces of the emulation, for the lab's experiments (see report.h). */
+#include "gpu/lab/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum error watch_nomem(struct problem *problem)
+enum error report_nomem(struct problem *problem)
 {
     return problem_set(problem, ERR_NOMEM, "no memory for the experiment");
 }
 
-enum error watch_create(struct emu_trace **ret, uint32_t fault_limit, struct problem *problem)
+enum error report_trace_create(struct emu_trace **ret, uint32_t fault_limit,
+                               struct problem *problem)
 {
-    return trace_create(ret, WATCH_LIMIT, fault_limit) ? ERR_OK : watch_nomem(problem);
+    return trace_create(ret, REPORT_LIMIT, fault_limit) ? ERR_OK : report_nomem(problem);
 }
 
 static bool has_bit(const uint32_t bits[EMU_WARPS_MAX], uint32_t thread)
@@ -52,15 +53,15 @@ static struct lab_fault fault_of(const struct emu_fault *from, const struct emu_
     return ret;
 }
 
-enum error watch_faults(const struct emu_trace *trace, struct lab_faults *ret,
-                        struct problem *problem)
+enum error report_faults(const struct emu_trace *trace, struct lab_faults *ret,
+                         struct problem *problem)
 {
     struct lab_faults faults = {.total = trace->fault_count};
     faults.count = faults.total < LAB_FAULTS ? faults.total : LAB_FAULTS;
     if (faults.count > 0) {
         faults.fault = calloc(faults.count, sizeof *faults.fault);
         if (faults.fault == NULL)
-            return watch_nomem(problem);
+            return report_nomem(problem);
     }
     for (uint32_t i = 0; i < faults.count; i++)
         faults.fault[i] = fault_of(&trace->fault[i], trace);
@@ -68,18 +69,18 @@ enum error watch_faults(const struct emu_trace *trace, struct lab_faults *ret,
     return ERR_OK;
 }
 
-void watch_faults_fini(struct lab_faults *faults)
+void report_faults_fini(struct lab_faults *faults)
 {
     free(faults->fault);
     *faults = (struct lab_faults){0};
 }
 
-enum error watch_threads(const uint32_t bits[EMU_WARPS_MAX], uint32_t **ret, uint32_t *ret_count,
-                         struct problem *problem)
+enum error report_threads(const uint32_t bits[EMU_WARPS_MAX], uint32_t **ret, uint32_t *ret_count,
+                          struct problem *problem)
 {
     uint32_t *threads = malloc(EMU_THREADS_MAX * sizeof *threads), count = 0;
     if (threads == NULL)
-        return watch_nomem(problem);
+        return report_nomem(problem);
     for (uint32_t thread = 0; thread < EMU_THREADS_MAX; thread++)
         if (has_bit(bits, thread))
             threads[count++] = thread;

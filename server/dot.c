@@ -212,10 +212,10 @@ static enum error place(const struct exchange *exchange, int *ret, struct proble
 
 /* ---- before the body ----------------------------------------------------------------------- */
 
-/* A kernel that is named gets whole rows. */
+/* A rung of the ladder gets whole rows. */
 static bool may_stream(const struct options *options)
 {
-    return !(options->given & OPTION_KERNEL) || names_exact(options);
+    return names_exact(options) || ladder_find(options->kernel) == NULL;
 }
 
 /* Everything that the options decide is decided before the first element is added. */
@@ -231,6 +231,8 @@ static enum error begin_stream(struct exchange *exchange, struct problem *proble
         error = result_headers_suffice(&dot->request, problem);
     if (error == ERR_OK)
         error = place(exchange, &device, problem);
+    if (error == ERR_OK)
+        error = settle_kernel(exchange, device, problem);
     if (error == ERR_OK && stream_create(&dot->stream, exchange, device) != ERR_OK)
         error = problem_set(problem, ERR_NOMEM, "no memory for a sum");
     return error;

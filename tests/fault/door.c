@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "gpu/lab.h"
 #include "server/http.h"
 #include "server/http_priv.h"
 #include "server/log.h"
@@ -24,6 +25,7 @@ enum { WAIT_MS = 20000, ANSWERS_BYTES = 4 << 20, SEND_BYTES = 16384 };
 static struct {
     struct config config;
     struct gpu *gpu;
+    struct lab *lab;
     struct http *http;
     struct listen_set sockets;
     struct sockaddr_un address;
@@ -36,8 +38,10 @@ static struct {
 static void door_close(void)
 {
     (void)http_drain(door.http, WAIT_MS);
+    lab_drain(door.lab);
     gpu_drain(door.gpu);
     http_close(door.http);
+    lab_close(door.lab);
     gpu_close(door.gpu);
     listen_close(&door.sockets);
 }
@@ -73,6 +77,7 @@ bool door_open(void)
     struct problem problem;
     char message[256];
     const struct lineage lineage = {0};
+    const struct lab_config lab_config = {.queue_jobs = 8};
     static const struct backend *const backends[] = {&backend_cpu, &backend_faulty, NULL};
     configure();
     const struct gpu_config gpu_config = {.cuda = true,
@@ -83,7 +88,8 @@ bool door_open(void)
                                           .batch_jobs = 8,
                                           .inline_terms = DOOR_INLINE_TERMS};
     if (!listen_here() || gpu_open_backends(&door.gpu, &gpu_config, backends, &problem) != ERR_OK ||
-        !http_open(&door.http, &door.config, door.gpu, &door.sockets, &lineage, message,
+        lab_open(&door.lab, door.gpu, &lab_config, &problem) != ERR_OK ||
+        !http_open(&door.http, &door.config, door.gpu, door.lab, &door.sockets, &lineage, message,
                    sizeof message))
         return false;
     http_set_ready(door.http);

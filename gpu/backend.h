@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "gpu/gpu.h"
+#include "gpu/slice.h"
 
 struct backend_device; /* each backend's own */
 
@@ -19,9 +20,9 @@ struct backend_times {
 };
 
 struct backend {
-    const char *name;     /* "cpu", "cuda" */
-    uint64_t batch_terms; /* a batch ends with the job that brings it to so many products, so that
-                             nobody waits for much that came later than himself */
+    const char *name;         /* "cpu", "cuda" */
+    struct slice_limit slice; /* some 2 to 4 ms: a batch ends with the job that fills it, and long
+                                 jobs are cut into as much, so that nobody waits for much more */
 
     int (*count)(void); /* devices to try; 0 when there is no driver */
 
@@ -39,8 +40,9 @@ struct backend {
     void (*unpin)(struct backend_device *device);
 
     /* Computes a chain of jobs as one batch and returns when their values are there and settled
-     * (bound.h). One thread at a time, except for the CPU. On failure no value is good, and
-     * ERR_DEVICE says that the device is lost. */
+     * (bound.h). A job with a partial comes alone, is one row or none, and adds its products to it.
+     * One thread at a time, except for the CPU. On failure no value and no partial is good;
+     * ERR_DEVICE says that the device is lost, ERR_NOMEM that less may go. */
     enum error (*compute)(struct backend_device *device, struct job *first,
                           struct backend_times *ret, struct problem *problem);
 };

@@ -1,8 +1,7 @@
 /* cpu_dot.c - one dot product on one core (see cpu_dot.h).
  *
- * One body of source (cpu_body.h), once for each instruction set (cpu_set.h) and element type. The
- * targets are set by pragma and not by compiler flags, so that no other code of the program can need
- * them.
+ * One body of source (cpu_body.h), once for each instruction set (cpu_set.h) and element type,
+ * whose target cpu_target.h sets.
  */
 #include "gpu/cpu_dot.h"
 
@@ -11,6 +10,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h> /* only to widen: gcc 12 makes six instructions of __builtin_convertvector */
 #endif
+
+#include "gpu/cpu_target.h"
 
 enum {
     CPU_CHAINS = 4, /* spelled out in cpu_body.h; with the absolute values: 8 additions in flight */
@@ -24,21 +25,19 @@ enum {
 #include "gpu/cpu_set.h"
 
 #if defined(__x86_64__)
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+CPU_TARGET_BEGIN("avx2,fma")
 #define CPU_TARGET                avx2
 #define CPU_BYTES                 32
 #define CPU_WIDEN_FLOAT32(vector) _mm256_cvtps_pd((__m128)(vector))
 #include "gpu/cpu_set.h"
-#pragma GCC pop_options
+CPU_TARGET_END
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq")
+CPU_TARGET_BEGIN("avx512f,avx512dq")
 #define CPU_TARGET                avx512
 #define CPU_BYTES                 64
 #define CPU_WIDEN_FLOAT32(vector) _mm512_cvtps_pd((__m256)(vector))
 #include "gpu/cpu_set.h"
-#pragma GCC pop_options
+CPU_TARGET_END
 #endif
 
 static_assert(DTYPE_FLOAT32 == 0 && DTYPE_FLOAT64 == 1, "index cpu_kernel.dot");
@@ -67,8 +66,7 @@ size_t cpu_kernels(const struct cpu_kernel **ret)
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq"))
         first = 1;
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-        !__builtin_cpu_supports("f16c"))
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !cpu_has_f16c())
         first = 2;
 #endif
     *ret = &kernels[first];

@@ -1,8 +1,7 @@
 /* cpu_exact.c - exact totals of blocks of products on one core (see cpu_exact.h).
  *
- * One body of source (cpu_exact_body.h), once for each instruction set (cpu_exact_set.h) and
- * element type; targets are
- * set by pragma as in cpu_dot.c.
+ * One body of source (cpu_exact_body.h), once for each instruction set (cpu_exact_set.h) and element
+ * type, whose target cpu_target.h sets.
  */
 #include "gpu/cpu_exact.h"
 
@@ -13,6 +12,7 @@
 #endif
 
 #include "gpu/cpu_stage.h"
+#include "gpu/cpu_target.h"
 
 /* --- the plan: plain arithmetic on exponents --- */
 
@@ -129,8 +129,7 @@ const struct cpu_exact cpu_exact_base = {
 };
 
 #if defined(__x86_64__)
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
+CPU_TARGET_BEGIN("avx2,fma,f16c")
 #define CPU_TARGET                avx2
 #define CPU_REGISTERS             16
 #define CPU_BYTES                 32
@@ -141,10 +140,9 @@ const struct cpu_exact cpu_exact_base = {
 #define CPU_HALVES_TO_FLOATS(ret, data) \
     _mm256_storeu_ps(ret, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(data))))
 #include "gpu/cpu_exact_set.h"
-#pragma GCC pop_options
+CPU_TARGET_END
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,f16c")
+CPU_TARGET_BEGIN("avx512f,avx512dq,f16c")
 #define CPU_TARGET                avx512
 #define CPU_REGISTERS             32
 #define CPU_BYTES                 64
@@ -153,7 +151,7 @@ const struct cpu_exact cpu_exact_base = {
 #define CPU_MIN32(x, y)           (word_avx512_float32) _mm512_min_epu32((__m512i)(x), (__m512i)(y))
 #define CPU_MAX32(x, y)           (word_avx512_float32) _mm512_max_epu32((__m512i)(x), (__m512i)(y))
 #include "gpu/cpu_exact_set.h"
-#pragma GCC pop_options
+CPU_TARGET_END
 
 #define EXACT(target, lanes)                      \
     const struct cpu_exact cpu_exact_##target = { \

@@ -14,6 +14,7 @@
 #include "gpu/bound.h"
 #include "gpu/cuda_round.h"
 #include "gpu/kernels/grid.h"
+#include "gpu/partial.h"
 
 enum {
     ARENA_MIN_BYTES = 64 << 10,
@@ -122,20 +123,42 @@ static enum error add_staged(struct cuda_batch *batch, const struct piece *piece
 
 /* --- cutting --- */
 
+static uint64_t values_a_row(enum dtype dtype)
+{
+    return dtype_is_complex(dtype) ? 2 : 1;
+}
+
 /* What a row's parts added up to. depth: of the deepest part, plus the additions of parts. */
 static void settle_parts(const struct piece *row, uint64_t depth)
 {
     const struct dot_task *task = &row->task;
     const char *a = (const char *)row->job->base + task->a, *b = a - task->a + task->b;
     struct dot_value *value = row->job->value + task->first;
-    if (dtype_is_complex(task->dtype))
+    if (row->job->partial != NULL)
+        partial_add_fast(row->job->partial, value, depth, a, b, task->n);
+    else if (dtype_is_complex(task->dtype))
         value_settle_complex(value, task->dtype, row->job->conjugate, a, b, task->n, depth);
     else
         value_settle(value, task->dtype, a, b, task->n, depth);
 }
 
-/* A row that the arena cannot hold: part after part, each added to the same value, or on the device
- * to the same exact sum. */
+/* The sum of absolute values is where the fast kernel's is. */
+static enum error add_exact_sum(struct cuda_batch *batch, const struct piece *row)
+{
+    const struct job *job = row->job;
+    struct exact_sum sum;
+    exact_sum_init(&sum, NULL, row->task.dtype, job->conjugate, job->wants_abs);
+    enum error error = cuda_round_take_sum(batch->round, &sum);
+    if (error != ERR_OK)
+        return error;
+    for (uint64_t i = 0; i < values_a_row(row->task.dtype); i++)
+        sum.part[i].sum_abs = job->value[row->task.first + i].sum_abs;
+    partial_add_exact(job->partial, &sum, row->task.n);
+    return ERR_OK;
+}
+
+/* A row that the arena cannot hold, or one for a partial: part after part, each added to the same
+ * value, or on the device to the same exact sum. */
 static enum error add_row_in_parts(struct cuda_batch *batch, const struct piece *row)
 {
     const size_t size = dtype_size(row->task.dtype);
@@ -144,7 +167,7 @@ static enum error add_row_in_parts(struct cuda_batch *batch, const struct piece 
     for (uint64_t done = 0; done < row->task.n; done += part_n, parts++) {
         const uint64_t left = row->task.n - done;
         struct piece part = *row;
-        part.kind = left > part_n ? PIECE_PART : PIECE_LAST_PART;
+        part.kind = left > part_n || row->job->partial != NULL ? PIECE_PART : PIECE_LAST_PART;
         part.task.n = left > part_n ? part_n : left;
         part.task.a += done * size;
         part.task.b += done * size;
@@ -155,14 +178,11 @@ static enum error add_row_in_parts(struct cuda_batch *batch, const struct piece 
             return error;
     }
     enum error error = cuda_round_flush(batch->round);
-    if (error == ERR_OK && !piece_is_exact(row))
+    if (error != ERR_OK)
+        return error;
+    if (!piece_is_exact(row))
         settle_parts(row, depth + parts);
-    return error;
-}
-
-static uint64_t values_a_row(enum dtype dtype)
-{
-    return dtype_is_complex(dtype) ? 2 : 1;
+    return piece_is_exact(row) && row->job->partial != NULL ? add_exact_sum(batch, row) : ERR_OK;
 }
 
 /* The second half of a piece's outer rows, or of its only outer row; *piece keeps the first. */
@@ -207,7 +227,20 @@ static bool is_in_place(const struct cuda_pinned *pinned, const struct job *job)
            job->bytes <= pinned->size - (base - data);
 }
 
-/* Finds or makes a place for all of a job's operands; *ret stays NULL when they do not fit. */
+/* Whether tasks read most of what the job has: a slice of a long job does not. The eighth is for gaps
+ * between operands. */
+static bool reads_most(const struct job *job)
+{
+    const size_t most = job->bytes - job->bytes / 8;
+    size_t bytes = 0;
+    for (size_t i = 0; bytes < most && i < job->task_count; i++)
+        bytes += span_bytes(&job->task[i], job->task[i].stride_a) +
+                 span_bytes(&job->task[i], job->task[i].stride_b);
+    return bytes >= most;
+}
+
+/* Finds or makes a place for all of a job's operands; *ret stays NULL when they do not fit, or should
+ * be copied piece by piece. */
 static enum error job_place(struct cuda_batch *batch, const struct cuda_pinned *pinned,
                             const struct job *job, const char **ret)
 {
@@ -216,31 +249,39 @@ static enum error job_place(struct cuda_batch *batch, const struct cuda_pinned *
         return ERR_OK;
     }
     size_t room = staged_bytes(job->bytes);
-    if (room > batch->arena_bytes)
+    if (room > batch->arena_bytes || !reads_most(job))
         return ERR_OK;
     char *d_room = NULL;
     enum error error = arena_take(batch, room, &d_room);
     return error == ERR_OK ? stage(batch, d_room, job->base, job->bytes, ret) : error;
 }
 
+static enum error task_add(struct cuda_batch *batch, struct job *job, const struct dot_task *task,
+                           const char *d_base)
+{
+    const uint64_t stride = task->rows[1] * values_a_row(task->dtype);
+    const struct piece piece = {
+        .job = job,
+        .task = *task,
+        .value_stride = stride,
+        .kind = PIECE_ROWS,
+    };
+    for (uint64_t i = 0; i < task->rows[0] * stride; i++)
+        job->value[task->first + i] = (struct dot_value){0};
+    return job->partial != NULL ? add_row_in_parts(batch, &piece) : add_piece(batch, piece, d_base);
+}
+
 static enum error job_add(struct cuda_batch *batch, const struct cuda_pinned *pinned,
                           struct job *job)
 {
     const char *d_base = NULL;
-    for (size_t i = 0; i < job->value_count; i++)
-        job->value[i] = (struct dot_value){0};
     if (job->task_count == 0)
         return ERR_OK;
-    enum error error = job_place(batch, pinned, job, &d_base);
-    for (size_t i = 0; error == ERR_OK && i < job->task_count; i++) {
-        struct piece piece = {
-            .job = job,
-            .task = job->task[i],
-            .value_stride = job->task[i].rows[1] * values_a_row(job->task[i].dtype),
-            .kind = PIECE_ROWS,
-        };
-        error = add_piece(batch, piece, d_base);
-    }
+    enum error error = ERR_OK;
+    if (job->partial == NULL) /* its row is copied part by part */
+        error = job_place(batch, pinned, job, &d_base);
+    for (size_t i = 0; error == ERR_OK && i < job->task_count; i++)
+        error = task_add(batch, job, &job->task[i], d_base);
     return error;
 }
 
@@ -255,5 +296,7 @@ enum error cuda_batch_compute(struct cuda_batch *batch, const struct cuda_pinned
     if (error == ERR_OK)
         error = cuda_round_flush(batch->round);
     *ret = cuda_round_times(batch->round);
+    if (error == ERR_NOMEM && cuda_round_recover(batch->round) != ERR_OK)
+        error = ERR_DEVICE;
     return error;
 }

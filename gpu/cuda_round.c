@@ -43,6 +43,7 @@ struct cuda_round {
     struct grid_sum *sum, *d_sum;      /* pinned and mapped, [ROUND_VALUES]: stored by kernels */
     struct dot_value *value, *d_value; /* pinned and mapped, [ROUND_VALUES]: exact results */
     struct exact_total *d_total;       /* device memory, [ROUND_TOTALS]: zero between rows */
+    struct exact_total *total;         /* pinned: a copy of TOTAL_OF_PARTS */
     struct grid_task *task, *d_task;   /* pinned and mapped, [ROUND_TASKS]: the table */
     uint32_t *task_of_block, *d_task_of_block; /* pinned and mapped, [ROUND_BLOCKS] */
     struct entry *entry;                       /* heap, [ROUND_TASKS]: what each task is for */
@@ -56,11 +57,21 @@ enum error cuda_check(cudaError_t status, const char *what, struct problem *prob
 {
     if (status == cudaSuccess)
         return ERR_OK;
-    return problem_set(problem, ERR_DEVICE, "%s: %s (%s)", what, cudaGetErrorString(status),
-                       cudaGetErrorName(status));
+    const bool is_short = status == cudaErrorMemoryAllocation;
+    if (is_short)
+        (void)cudaGetLastError(); /* told; it is not to be found by a later call */
+    return problem_set(problem, is_short ? ERR_NOMEM : ERR_DEVICE, "%s: %s (%s)", what,
+                       cudaGetErrorString(status), cudaGetErrorName(status));
 }
 
 /* --- creation --- */
+
+static enum error zero_totals(struct cuda_round *round, uint32_t count, struct problem *problem)
+{
+    return cuda_check(
+        cudaMemsetAsync(round->d_total, 0, count * sizeof *round->d_total, round->stream),
+        "zeroing exact sums", problem);
+}
 
 static enum error allocate_device(struct cuda_round *round, struct problem *problem)
 {
@@ -71,10 +82,7 @@ static enum error allocate_device(struct cuda_round *round, struct problem *prob
     if (error == ERR_OK)
         error = cuda_check(cudaMalloc((void **)&round->d_total, total_bytes),
                            "device memory for exact sums", problem);
-    if (error == ERR_OK)
-        error = cuda_check(cudaMemsetAsync(round->d_total, 0, total_bytes, round->stream),
-                           "zeroing exact sums", problem);
-    return error;
+    return error == ERR_OK ? zero_totals(round, ROUND_TOTALS, problem) : error;
 }
 
 /* Pinned memory that kernels reach as *ret_device. */
@@ -109,6 +117,10 @@ static enum error allocate_host(struct cuda_round *round, struct problem *proble
         error = cuda_check(cudaHostAlloc((void **)&round->split,
                                          ROUND_VALUES * sizeof *round->split, cudaHostAllocDefault),
                            "pinned memory for sums", problem);
+    if (error == ERR_OK)
+        error = cuda_check(
+            cudaHostAlloc((void **)&round->total, sizeof *round->total, cudaHostAllocDefault),
+            "pinned memory for an exact sum", problem);
     return error;
 }
 
@@ -194,6 +206,7 @@ void cuda_round_destroy(struct cuda_round *round)
         (void)cudaStreamDestroy(round->stream);
     (void)cudaFree(round->d_split);
     (void)cudaFree(round->d_total);
+    (void)cudaFreeHost(round->total);
     (void)cudaFreeHost(round->split);
     (void)cudaFreeHost(round->value);
     (void)cudaFreeHost(round->sum);
@@ -541,4 +554,34 @@ enum error cuda_round_flush(struct cuda_round *round)
         round_collect(round);
     round_clear(round);
     return error;
+}
+
+enum error cuda_round_take_sum(struct cuda_round *round, struct exact_sum *ret)
+{
+    assert(round->task_count == 0);
+    enum error error =
+        cuda_check(cudaMemcpyAsync(round->total, &round->d_total[TOTAL_OF_PARTS],
+                                   sizeof *round->total, cudaMemcpyDeviceToHost, round->stream),
+                   "copying an exact sum", round->problem);
+    if (error == ERR_OK)
+        error = zero_totals(round, TOTAL_OF_PARTS + 1, round->problem);
+    if (error == ERR_OK)
+        error = cuda_check(cudaStreamSynchronize(round->stream), "an exact sum", round->problem);
+    if (error != ERR_OK)
+        return error;
+    for (uint32_t part = 0; part < parts_of(ret->dtype); part++)
+        exact_part_load(&ret->part[part], round->total->limb[part],
+                        round->total->special >> (part * EXACT_PART_BITS) &
+                            ((1 << EXACT_PART_BITS) - 1));
+    return ERR_OK;
+}
+
+/* A row may have left its parts in a total, copies may still be on their way. */
+enum error cuda_round_recover(struct cuda_round *round)
+{
+    round_clear(round);
+    enum error error = zero_totals(round, ROUND_TOTALS, round->problem);
+    if (error == ERR_OK)
+        error = cuda_check(cudaStreamSynchronize(round->stream), "recovering", round->problem);
+    return error == ERR_OK ? ERR_OK : ERR_DEVICE;
 }

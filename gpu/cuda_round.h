@@ -12,13 +12,15 @@
 #include <stdint.h>
 
 #include "gpu/backend.h"
+#include "gpu/exact/sum.h"
 
 enum {
     ROUND_ROWS = 32768, /* most of one piece; a round has room for as many results */
 };
 
 /* A row that is computed in parts is settled by who cut it, unless it is exact: then its parts meet
- * on the device, and the last one brings the result. One such row at a time. */
+ * on the device, and the last one brings the result; without a last one, cuda_round_take_sum() takes
+ * what has met. One such row at a time. */
 enum piece_kind { PIECE_ROWS, PIECE_PART, PIECE_LAST_PART };
 
 /* Whole rows of a task, or a part of one row. */
@@ -48,6 +50,14 @@ enum error cuda_round_add(struct cuda_round *round, const struct piece *piece, c
 /* Launches, waits, collects. The operands are free then. */
 enum error cuda_round_flush(struct cuda_round *round);
 
+/* What the parts of an exact row have added up to on the device, as a sum that can be merged, but for
+ * sum_abs; the device's is empty then. *ret is an empty sum of the row's type. After a flush. */
+enum error cuda_round_take_sum(struct cuda_round *round, struct exact_sum *ret);
+
+/* After a failure that left the device in order (ERR_NOMEM): forgets what was entered, and begins
+ * again. ERR_DEVICE: it is not in order. */
+enum error cuda_round_recover(struct cuda_round *round);
+
 /* Whether a piece's results are exact. */
 bool piece_is_exact(const struct piece *piece);
 
@@ -57,7 +67,8 @@ uint64_t cuda_round_depth(const struct cuda_round *round, enum dtype dtype, uint
 /* Copies since cuda_round_begin(). */
 struct backend_times cuda_round_times(const struct cuda_round *round);
 
-/* ERR_OK, or ERR_DEVICE with what was done and what CUDA said in problem->detail. */
+/* ERR_OK, or with what was done and what CUDA said in problem->detail: ERR_NOMEM where memory was
+ * short, which a later call may not find so, else ERR_DEVICE. */
 enum error cuda_check(cudaError_t status, const char *what, struct problem *problem);
 
 #endif

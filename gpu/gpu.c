@@ -5,9 +5,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu/backend.h"
 #include "gpu/now.h"
+#include "gpu/partial.h"
 #include "gpu/pool.h"
 #include "gpu/worker.h"
 
@@ -41,6 +43,10 @@ static const struct backend *const built_in[] = {
 #endif
     NULL,
 };
+
+#ifdef DOTD_FAULTS
+static const struct backend *const built_to_fail[] = {&backend_cpu, &backend_faulty, NULL};
+#endif
 
 /* --- opening and closing --- */
 
@@ -133,14 +139,21 @@ static enum error buffers_open(struct gpu *gpu, struct problem *problem)
     return ERR_OK;
 }
 
+static struct device_handle handle_of(const struct gpu *gpu, int index)
+{
+    const struct device *device = &gpu->device[index];
+    return (struct device_handle){device->backend, device->handle, index};
+}
+
 static enum error workers_start(struct gpu *gpu, struct problem *problem)
 {
+    const struct device_handle cpu = handle_of(gpu, 0);
     for (int i = 0; i < gpu->device_count; i++) {
         struct device *device = &gpu->device[i];
         char name[16];
         (void)snprintf(name, sizeof name, "dotd-%.10s", device->info.id);
-        if (worker_create(&device->worker, device->backend, device->handle, i, name,
-                          &gpu->config) != ERR_OK)
+        const struct device_handle mine = handle_of(gpu, i);
+        if (worker_create(&device->worker, &mine, &cpu, name, &gpu->config) != ERR_OK)
             return problem_set(problem, ERR_NOMEM, "cannot start the thread of %s",
                                device->info.id);
     }
@@ -171,6 +184,10 @@ enum error gpu_open_backends(struct gpu **ret, const struct gpu_config *config,
 
 enum error gpu_open(struct gpu **ret, const struct gpu_config *config, struct problem *problem)
 {
+#ifdef DOTD_FAULTS
+    if (getenv("DOTD_FAULT") != NULL)
+        return gpu_open_backends(ret, config, built_to_fail, problem);
+#endif
     return gpu_open_backends(ret, config, built_in, problem);
 }
 
@@ -238,13 +255,32 @@ struct device_counts gpu_device_counts(struct gpu *gpu, int index)
     struct worker_totals totals = worker_totals(device->worker);
     uint64_t inlined =
         index == 0 ? atomic_load_explicit(&gpu->inline_total, memory_order_relaxed) : 0;
-    return (struct device_counts){
+    struct device_counts counts = {
         .queued_jobs = queue.jobs,
         .queued_bytes = queue.bytes,
         .jobs_total = totals.jobs + inlined,
         .batches_total = totals.batches + inlined, /* each a batch of one */
+        .slices_total = totals.slices,
         .rejected_total = queue.rejected_total,
+        .unfair_total = queue.unfair_total,
+        .expired_total = totals.expired,
+        .cancelled_total = totals.cancelled,
+        .rerouted_total = totals.rerouted,
     };
+    memcpy(counts.batches_by_size, totals.by_size, sizeof counts.batches_by_size);
+    counts.batches_by_size[0] += inlined;
+    return counts;
+}
+
+int64_t gpu_busy_since_ns(struct gpu *gpu)
+{
+    int64_t oldest = 0;
+    for (int i = 0; i < gpu->device_count; i++) {
+        int64_t since = worker_busy_since_ns(gpu->device[i].worker);
+        if (since != 0 && (oldest == 0 || since < oldest))
+            oldest = since;
+    }
+    return oldest;
 }
 
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem)
@@ -318,6 +354,7 @@ void gpu_compute(struct gpu *gpu, struct job *job)
     job->next = NULL;
     job->error = cpu->backend->compute(cpu->handle, job, &unused, NULL);
     job->device = 0;
+    job->is_rerouted = false;
     job->batch_size = 1;
     int64_t finished = now_ns();
     job->times = (struct job_times){
@@ -325,6 +362,17 @@ void gpu_compute(struct gpu *gpu, struct job *job)
         .compute_ns = finished - started,
         .finished_ns = finished,
     };
+    (void)atomic_fetch_add_explicit(&gpu->inline_total, 1, memory_order_relaxed);
+}
+
+void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial)
+{
+    partial_settle(partial, job->result_dtype, job->value);
+    job->error = ERR_OK;
+    job->device = 0;
+    job->is_rerouted = false;
+    job->batch_size = 1;
+    job->times = (struct job_times){0};
     (void)atomic_fetch_add_explicit(&gpu->inline_total, 1, memory_order_relaxed);
 }
 

@@ -19,17 +19,23 @@
 
 struct gpu;
 struct job;
+struct partial;
 
 struct gpu_config {
-    bool cuda;               /* open CUDA devices where there are some */
-    size_t budget_bytes;     /* all operand buffers together */
-    size_t pinned_bytes;     /* the part of it that is pinned at start, where CUDA is */
-    size_t device_bytes;     /* staging memory on each CUDA device */
-    uint32_t queue_jobs;     /* capacity of each device's queue, in jobs */
-    uint64_t queue_bytes;    /* and in operand bytes: either bound refuses */
-    uint32_t batch_jobs;     /* most jobs in one launch */
-    uint64_t inline_terms;   /* a CPU job of at most so many products needs no hand-off */
-    uint64_t cuda_min_bytes; /* PLACE_AUTO sends a job of at least so many bytes to CUDA */
+    bool cuda;                     /* open CUDA devices where there are some */
+    size_t budget_bytes;           /* all operand buffers together */
+    size_t pinned_bytes;           /* the part of it that is pinned at start, where CUDA is */
+    size_t device_bytes;           /* staging memory on each CUDA device */
+    uint32_t queue_jobs;           /* capacity of each device's queue, in jobs */
+    uint64_t queue_bytes;          /* and in operand bytes: either bound refuses */
+    uint32_t batch_jobs;           /* most jobs in one launch */
+    uint64_t inline_terms;         /* a CPU job of at most so many products needs no hand-off */
+    uint64_t cuda_min_bytes;       /* PLACE_AUTO sends a job of at least so many bytes to CUDA */
+    uint32_t client_share_percent; /* of either, for jobs of one client; 0 or 100: all */
+    /* Called once by the worker of each device that is lost, NULL: nobody. Its jobs are computed on
+     * the CPU from then on and new ones refused (ERR_NO_DEVICE). Must not block. */
+    void (*device_lost)(void *context);
+    void *context;
 };
 
 /* Opens every device and starts its worker. A CUDA device that does not open is left out and
@@ -61,11 +67,22 @@ struct device_info {
     uint32_t capability;      /* 90 for sm_90; 0 for the CPU */
 };
 
+/* Batches are told apart by their number of jobs: of up to 1, 2, 4, ... 65536, and more. */
+enum { GPU_BATCH_BOUNDS = 17 };
+
 /* What it has to do and has done. */
 struct device_counts {
     uint32_t queued_jobs; /* now waiting */
     uint64_t queued_bytes;
-    uint64_t jobs_total, batches_total, rejected_total; /* since start */
+    /* since start */
+    uint64_t jobs_total, batches_total; /* computed; a long job is a batch of its own */
+    uint64_t batches_by_size[GPU_BATCH_BOUNDS + 1];
+    uint64_t slices_total;              /* of long jobs */
+    uint64_t rejected_total;            /* refused with ERR_BUSY */
+    uint64_t unfair_total;              /* of those: for the client's share alone */
+    uint64_t expired_total;             /* dropped with ERR_DEADLINE, before or between slices */
+    uint64_t cancelled_total;           /* dropped with ERR_CLOSED */
+    uint64_t rerouted_total;            /* computed on the CPU, for the device had failed */
 };
 
 int gpu_device_count(struct gpu *gpu);
@@ -75,13 +92,17 @@ struct device_counts gpu_device_counts(struct gpu *gpu, int device); /* takes th
 /* How many devices did not open or were lost since; *problem gets the last one's text if any. */
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem);
 
+/* When the batch or slice that a worker has been computing for longest began, on CLOCK_MONOTONIC; 0:
+ * none is at work. Some milliseconds are usual: what is much older hangs in the device. */
+int64_t gpu_busy_since_ns(struct gpu *gpu);
+
 /* Computes known answers on every device through its queue and compares. ERR_DEVICE names the
  * device that was wrong. Also warms each device up. */
 enum error gpu_self_test(struct gpu *gpu, struct problem *problem);
 
 /* Part of a job: rows[0] x rows[1] dot products of n elements. Row (i, j) reads a + i*stride_a[0] +
- * j*stride_a[1] (strides in elements, 0 where the operand broadcasts) and gives value
- * first + i*rows[1] + j; of complex operands the two values first + 2*(i*rows[1] + j) and the next. */
+ * j*stride_a[1] (strides in elements, 0 where the operand broadcasts) and gives value first +
+ * i*rows[1] + j; of complex operands the two values first + 2*(i*rows[1] + j) and the next. */
 struct dot_task {
     size_t a, b; /* bytes from the job's base; element-aligned */
     uint64_t n;
@@ -104,8 +125,8 @@ struct job_times {
     int64_t finished_ns;
 };
 
-/* Owned by the submitter; the device's from a successful gpu_submit() until complete(), or the lab's
- * from lab_submit(). */
+/* Owned by the submitter; the device's from a successful gpu_submit() until complete(), or the
+ * lab's from lab_submit(). */
 struct job {
     /* set by the submitter, fixed while the device has the job */
     const void *base;      /* the buffer's data; element offsets count from here */
@@ -120,6 +141,10 @@ struct job {
                                   of integer operands DTYPE_INT64 or a real float */
     bool conjugate;          /* a's elements; no effect on real ones */
     bool wants_abs;          /* exact jobs: sum_abs matters; else it may stay 0 */
+    struct partial *partial; /* partial.h; NULL: none. Else the job is one row of the same dtype,
+                                accuracy, conjugate and wants_abs; it is added and gives no value */
+    uint64_t client;         /* who asks, for fairness; jobs of one client have the same number; 0:
+                                nobody in particular, who has no share to keep to */
     int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
     bool cancelled;          /* __atomic; any thread: then ERR_CLOSED, not computed */
     struct job_port *port;
@@ -128,7 +153,8 @@ struct job {
     /* set by the device before complete() */
     enum error error;    /* ERR_OK: value[] holds the results */
     int device;          /* which computed it; of the lab's jobs, run() says so */
-    uint32_t batch_size; /* jobs in its launch */
+    bool is_rerouted;    /* the device that it was queued for had failed, and the CPU did */
+    uint32_t batch_size; /* jobs in its launch; 1 for a long job, which has several */
     struct job_times times;
     /* links of the queue, then of the completed chain */
     struct job *next;
@@ -151,6 +177,10 @@ bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count);
 
 /* Computes now, on the caller's thread, on the CPU. Sets everything that a worker would. */
 void gpu_compute(struct gpu *gpu, struct job *job);
+
+/* As gpu_compute(), for a job whose one row the caller's thread has added to partial already: rounds
+ * it. partial is used up. */
+void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial);
 
 /* ERR_BUSY: the queue is full in jobs or bytes. ERR_CLOSED: draining. On failure the job is still
  * the caller's and complete() is not called. */

@@ -50,11 +50,6 @@ void ladder_close(struct ladder *ladder)
     free(ladder);
 }
 
-const struct rung_machine *ladder_machine(const struct ladder *ladder)
-{
-    return &ladder->machine;
-}
-
 /* --- one sum --- */
 
 enum error ladder_run(struct ladder *ladder, const struct ladder_ask *ask,
@@ -87,14 +82,14 @@ static uint64_t mixed(uint64_t z)
     return z ^ (z >> 31);
 }
 
-void ladder_fill(void *block, enum dtype dtype, uint64_t seed)
+void ladder_fill(void *data, enum dtype dtype, uint64_t count, uint64_t seed)
 {
-    for (uint64_t i = 0; i < LADDER_BLOCK; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         const int64_t bits = (int64_t)mixed(seed + (i + 1) * 0x9e3779b97f4a7c15);
         if (dtype == DTYPE_FLOAT32)
-            ((float *)block)[i] = (float)(bits >> 40) * 0x1p-23F;
+            ((float *)data)[i] = (float)(bits >> 40) * 0x1p-23F;
         else
-            ((double *)block)[i] = (double)(bits >> 11) * 0x1p-52;
+            ((double *)data)[i] = (double)(bits >> 11) * 0x1p-52;
     }
 }
 
@@ -102,6 +97,13 @@ static int compare_times(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+struct ladder_time ladder_time_of(double *us, uint32_t runs)
+{
+    assert(runs > 0);
+    qsort(us, runs, sizeof *us, compare_times);
+    return (struct ladder_time){.runs = runs, .median_us = us[runs / 2], .least_us = us[0]};
 }
 
 /* The first run is not counted: it warms up what is loaded when it is first used. */
@@ -119,19 +121,17 @@ static enum error time_runs(struct ladder *ladder, const struct ladder_ask *ask,
     }
     if (error != ERR_OK)
         return error;
-    qsort(us, runs, sizeof us[0], compare_times);
-    *ret = (struct ladder_time){.runs = runs, .median_us = us[runs / 2], .least_us = us[0]};
+    *ret = ladder_time_of(us, runs);
     return ERR_OK;
 }
 
 enum error ladder_measure(struct ladder *ladder, const struct ladder_ask *ask, int64_t budget_ns,
                           uint32_t runs_max, struct ladder_time *ret, struct problem *problem)
 {
-    assert(runs_max > 0);
-    const uint32_t most = runs_max < LADDER_RUNS_MAX ? runs_max : LADDER_RUNS_MAX;
+    assert(ask->n > 0 && runs_max > 0 && runs_max <= LADDER_RUNS_MAX);
     enum error error = ladder->backend->begin(ladder->device, ask, problem);
     if (error == ERR_OK)
-        error = time_runs(ladder, ask, budget_ns, most, ret, problem);
+        error = time_runs(ladder, ask, budget_ns, runs_max, ret, problem);
     ladder->backend->end(ladder->device);
     return error;
 }

@@ -26,14 +26,10 @@ enum {
 enum error ladder_open(struct ladder **ret, int index, struct problem *problem);
 void ladder_close(struct ladder *ladder); /* takes NULL */
 
-const struct rung_machine *ladder_machine(const struct ladder *ladder);
-
 struct ladder_ask {
-    const struct rung *rung; /* NULL, measured only: what `accuracy` of /v1/dot uses there; in the
-                                emulation's place the CPU's own */
-    enum accuracy accuracy;  /* ACCURACY_FAST, ACCURACY_EXACT */
-    enum dtype dtype;        /* DTYPE_FLOAT32, DTYPE_FLOAT64 */
-    const void *a, *b;       /* [n], in host memory, element-aligned */
+    const struct rung *rung;
+    enum dtype dtype;  /* DTYPE_FLOAT32, DTYPE_FLOAT64 */
+    const void *a, *b; /* [n], in host memory, element-aligned */
     uint64_t n;
     uint32_t threads; /* of a block; 0: the rung's choice */
     uint64_t seed;    /* emulated: of the order of blocks and threads; measured: of the operands */
@@ -55,10 +51,15 @@ struct ladder_time {
     double median_us, least_us; /* of clearing and launches, operands in place, cold L2 */
 };
 
-/* Runs it on operands drawn from the seed (a and b are not read) until budget_ns are over or
- * runs_max reached; once at least. ERR_NOMEM, ERR_DEVICE. */
+/* Runs it on n >= 1 operands drawn from the seed (a and b are not read) until budget_ns are over or
+ * runs_max, at most LADDER_RUNS_MAX, reached; once at least. ERR_NOMEM, ERR_DEVICE. */
 enum error ladder_measure(struct ladder *ladder, const struct ladder_ask *ask, int64_t budget_ns,
                           uint32_t runs_max, struct ladder_time *ret, struct problem *problem);
+
+/* What measuring is made of, for whoever times something beside the ladder: operands, uniform in
+ * [-1, 1), the same for the same seed; and the times of at least one run, which it sorts. */
+void ladder_fill(void *data, enum dtype dtype, uint64_t count, uint64_t seed);
+struct ladder_time ladder_time_of(double *us, uint32_t runs);
 
 /* value->sum is what a rung of this depth gave for host operands (of exact the whole value but
  * sum_abs): sets sum_abs, error_bound, proved, and flags. A sum that should not be finite and is

@@ -31,8 +31,4 @@ struct ladder_backend {
 
 extern const struct ladder_backend ladder_emulated, ladder_cuda;
 
-/* Operands are one block of random numbers, uniform in [-1, 1), repeated. */
-enum { LADDER_BLOCK = 1 << 16 };
-void ladder_fill(void *block, enum dtype dtype, uint64_t seed); /* [LADDER_BLOCK] */
-
 #endif

@@ -13,6 +13,7 @@
 enum {
     KEPT_BYTES = 16 << 20, /* of operands */
     ALIGN = 256,           /* of the second operand, as cudaMalloc() aligns the first */
+    BLOCK = 1 << 16,       /* of random numbers, which measured operands repeat */
 };
 
 enum mark { MARK_BEGIN, MARK_COPIED, MARK_DONE, MARK_END, MARK_COUNT };
@@ -227,14 +228,14 @@ static cudaError_t fill_operand(const struct ladder_device *device, char *d_data
 static enum error fill_operands(const struct ladder_device *device, const struct ladder_ask *ask,
                                 struct problem *problem)
 {
-    const size_t block_bytes = LADDER_BLOCK * dtype_size(ask->dtype);
+    const size_t block_bytes = BLOCK * dtype_size(ask->dtype);
     const size_t size = ask->n * dtype_size(ask->dtype);
     void *block = malloc(block_bytes);
     if (block == NULL)
         return problem_set(problem, ERR_NOMEM, "no memory for %zu bytes of operands", block_bytes);
-    ladder_fill(block, ask->dtype, ask->seed);
+    ladder_fill(block, ask->dtype, BLOCK, ask->seed);
     cudaError_t status = fill_operand(device, device->d_operands, size, block, block_bytes);
-    ladder_fill(block, ask->dtype, ~ask->seed);
+    ladder_fill(block, ask->dtype, BLOCK, ~ask->seed);
     if (status == cudaSuccess)
         status =
             fill_operand(device, device->d_operands + stride_of(ask), size, block, block_bytes);
@@ -248,7 +249,7 @@ static enum error cuda_begin(struct ladder_device *device, const struct ladder_a
     enum error error = cuda_check(cudaSetDevice(device->index), "device", problem);
     if (error == ERR_OK)
         error = fit_operands(device, 2 * stride_of(ask), problem);
-    if (error == ERR_OK && ask->n > 0)
+    if (error == ERR_OK)
         error = fill_operands(device, ask, problem);
     if (error == ERR_OK)
         error = allocate(&device->d_flush, device->flush_bytes, problem);
@@ -262,13 +263,6 @@ static void cuda_end(struct ladder_device *device)
     trim_operands(device);
 }
 
-static const struct rung *rung_of(const struct ladder_ask *ask)
-{
-    if (ask->rung != NULL)
-        return ask->rung;
-    return ladder_find(ask->accuracy == ACCURACY_EXACT ? "exact" : "grid-atomic");
-}
-
 /* Behind a flush of L2, so that launches are queued by the time it ends. */
 static enum error cuda_time(struct ladder_device *device, const struct rung_machine *machine,
                             const struct ladder_ask *ask, double *ret_us, struct problem *problem)
@@ -278,14 +272,14 @@ static enum error cuda_time(struct ladder_device *device, const struct rung_mach
     if (status == cudaSuccess)
         status = mark(device, MARK_COPIED);
     if (status == cudaSuccess)
-        status = (cudaError_t)rung_cuda(rung_of(ask), &call);
+        status = (cudaError_t)rung_cuda(ask->rung, &call);
     if (status == cudaSuccess)
         status = mark(device, MARK_DONE);
     if (status == cudaSuccess)
         status = cudaStreamSynchronize(device->stream);
     if (status == cudaSuccess)
         *ret_us = (double)between_ns(device, MARK_COPIED, MARK_DONE) / 1e3;
-    return cuda_check(status, rung_of(ask)->name, problem);
+    return cuda_check(status, ask->rung->name, problem);
 }
 
 const struct ladder_backend ladder_cuda = {

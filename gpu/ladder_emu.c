@@ -1,12 +1,7 @@
-/* ladder_emu.c - the emulation as a machine of the ladder (see ladder_backend.h); in its place,
- * the CPU itself computes what /v1/dot would.
- */
+/* ladder_emu.c - the emulation as a machine of the ladder (see ladder_backend.h). */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "gpu/cpu_dot.h"
-#include "gpu/exact/sum.h"
 #include "gpu/ladder_backend.h"
 #include "gpu/now.h"
 
@@ -67,26 +62,16 @@ static enum error emu_run_ask(struct ladder_device *device, const struct rung_ma
 
 /* --- measuring --- */
 
-static void repeat_block(char *data, size_t size, size_t block_bytes)
-{
-    for (size_t done = block_bytes; done < size; done += block_bytes)
-        memcpy(data + done, data, size - done < block_bytes ? size - done : block_bytes);
-}
-
 static enum error emu_begin(struct ladder_device *device, const struct ladder_ask *ask,
                             struct problem *problem)
 {
-    const size_t block_bytes = LADDER_BLOCK * dtype_size(ask->dtype);
-    const size_t wanted = ask->n * dtype_size(ask->dtype);
-    const size_t size = wanted < block_bytes ? block_bytes : wanted;
+    const size_t size = ask->n * dtype_size(ask->dtype);
     device->a = malloc(size);
     device->b = malloc(size);
     if (device->a == NULL || device->b == NULL)
         return problem_set(problem, ERR_NOMEM, "no memory for %zu bytes of operands", 2 * size);
-    ladder_fill(device->a, ask->dtype, ask->seed);
-    ladder_fill(device->b, ask->dtype, ~ask->seed);
-    repeat_block(device->a, size, block_bytes);
-    repeat_block(device->b, size, block_bytes);
+    ladder_fill(device->a, ask->dtype, ask->n, ask->seed);
+    ladder_fill(device->b, ask->dtype, ask->n, ~ask->seed);
     return ERR_OK;
 }
 
@@ -97,32 +82,13 @@ static void emu_end(struct ladder_device *device)
     device->a = device->b = NULL;
 }
 
-/* What the CPU backend does for one row. */
-static void run_cpu(const struct ladder_ask *ask, const void *a, const void *b)
-{
-    const struct cpu_kernel *kernel = NULL;
-    (void)cpu_kernels(&kernel);
-    if (ask->accuracy == ACCURACY_FAST) {
-        (void)kernel->dot[ask->dtype](a, b, ask->n);
-        return;
-    }
-    struct exact_sum sum;
-    struct dot_value value;
-    exact_sum_init(&sum, kernel, ask->dtype, false, false);
-    exact_sum_add(&sum, a, b, ask->n);
-    exact_sum_round(&sum, ask->dtype, &value);
-}
-
 static enum error emu_time(struct ladder_device *device, const struct rung_machine *machine,
                            const struct ladder_ask *ask, double *ret_us, struct problem *problem)
 {
     (void)problem;
     _Alignas(16) unsigned char result[RUNG_RESULT_BYTES];
     const int64_t begin_ns = now_ns();
-    if (ask->rung == NULL)
-        run_cpu(ask, device->a, device->b);
-    else
-        run_rung(machine, ask, device->a, device->b, result);
+    run_rung(machine, ask, device->a, device->b, result);
     *ret_us = (double)(now_ns() - begin_ns) / 1e3;
     return ERR_OK;
 }

@@ -1,42 +1,72 @@
-/* queue.c - bounded FIFO of jobs (see queue.h). */
+/* queue.c - bounded queue of jobs (see queue.h). */
 #include "gpu/queue.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
+#include "gpu/shares.h"
+
+/* Jobs in order, chained by next. */
+struct lane {
+    struct job *first; /* NULL when empty */
+    struct job **end;  /* where the next job is linked */
+};
+
 struct queue {
-    uint32_t capacity_jobs;  /* fixed after queue_create() */
-    uint64_t capacity_bytes; /* fixed after queue_create() */
-    pthread_mutex_t lock;    /* innermost: no other lock is taken under it */
-    pthread_cond_t filled;   /* lock; signalled when `sleeping`, and on close */
-    struct job *first;       /* lock; chained by next, NULL when empty */
-    struct job **end;        /* lock; where the next job is linked */
-    uint32_t jobs;           /* lock; in the chain, jobs <= capacity_jobs */
-    uint64_t bytes;          /* lock; of their operands */
-    uint64_t rejected_total; /* lock */
+    struct queue_bounds bounds; /* fixed after queue_create() */
+    struct slice_limit slice;   /* fixed after queue_create() */
+    pthread_mutex_t lock;       /* innermost: no other lock is taken under it */
+    pthread_cond_t filled;      /* lock; signalled when `sleeping`, and on close */
+    struct lane small, large;   /* lock */
+    uint32_t jobs;              /* lock; in both lanes, jobs <= bounds.jobs */
+    uint64_t bytes;             /* lock; of their operands */
+    struct shares *shares;      /* lock; of clients, in both lanes; NULL: nobody has a share */
+    uint64_t rejected_total;    /* lock */
+    uint64_t unfair_total;      /* lock */
     bool sleeping; /* lock; the worker waits: a signal costs a system call, and only then */
     bool closed;   /* lock; false to true, once */
 };
 
 static bool queue_is_sane(const struct queue *queue)
 {
-    return (queue->first == NULL) == (queue->jobs == 0) && *queue->end == NULL &&
-           queue->jobs <= queue->capacity_jobs && (queue->jobs > 0 || queue->bytes == 0);
+    bool is_empty = queue->small.first == NULL && queue->large.first == NULL;
+    return is_empty == (queue->jobs == 0) && *queue->small.end == NULL &&
+           *queue->large.end == NULL && queue->jobs <= queue->bounds.jobs &&
+           (queue->jobs > 0 || queue->bytes == 0);
 }
 
-enum error queue_create(struct queue **ret, uint32_t capacity_jobs, uint64_t capacity_bytes)
+static void lane_init(struct lane *lane)
 {
-    assert(capacity_jobs > 0);
+    lane->first = NULL;
+    lane->end = &lane->first;
+}
+
+static void lane_append(struct lane *lane, struct job *job)
+{
+    job->next = NULL;
+    *lane->end = job;
+    lane->end = &job->next;
+}
+
+enum error queue_create(struct queue **ret, const struct queue_bounds *bounds,
+                        const struct slice_limit *slice)
+{
+    assert(bounds->jobs > 0);
     struct queue *queue = calloc(1, sizeof *queue);
     if (queue == NULL)
         return ERR_NOMEM;
-    queue->capacity_jobs = capacity_jobs;
-    queue->capacity_bytes = capacity_bytes;
-    queue->end = &queue->first;
+    queue->bounds = *bounds;
+    queue->slice = *slice;
+    lane_init(&queue->small);
+    lane_init(&queue->large);
     (void)pthread_mutex_init(&queue->lock, NULL);
     (void)pthread_cond_init(&queue->filled, NULL);
+    bool is_shared = bounds->client_percent > 0 && bounds->client_percent < 100;
+    if (is_shared && shares_create(&queue->shares, bounds->jobs) != ERR_OK) {
+        queue_destroy(queue);
+        return ERR_NOMEM;
+    }
     *ret = queue;
     return ERR_OK;
 }
@@ -45,27 +75,72 @@ void queue_destroy(struct queue *queue)
 {
     if (queue == NULL)
         return;
-    assert(queue->first == NULL);
+    assert(queue->jobs == 0);
+    shares_destroy(queue->shares);
     (void)pthread_cond_destroy(&queue->filled);
     (void)pthread_mutex_destroy(&queue->lock);
     free(queue);
 }
 
+/* --- bounds --- */
+
 static bool has_room(const struct queue *queue, const struct job *job)
 {
     if (queue->jobs == 0)
         return true;
-    return queue->jobs < queue->capacity_jobs && queue->bytes <= queue->capacity_bytes &&
-           job->bytes <= queue->capacity_bytes - queue->bytes;
+    return queue->jobs < queue->bounds.jobs && queue->bytes <= queue->bounds.bytes &&
+           job->bytes <= queue->bounds.bytes - queue->bytes;
 }
 
-static void append(struct queue *queue, struct job *job)
+/* Whether who asks counts at all. */
+static bool has_share(const struct queue *queue, const struct job *job)
 {
-    job->next = NULL;
-    *queue->end = job;
-    queue->end = &job->next;
+    return queue->shares != NULL && job->client != 0;
+}
+
+static uint64_t percent_of(uint64_t whole, uint32_t percent)
+{
+    return whole / 100 * percent + whole % 100 * percent / 100;
+}
+
+static bool is_fair(const struct queue *queue, const struct job *job)
+{
+    if (!has_share(queue, job))
+        return true;
+    const uint32_t percent = queue->bounds.client_percent;
+    const struct share share = shares_of(queue->shares, job->client);
+    const uint64_t most_bytes = percent_of(queue->bounds.bytes, percent);
+    if (share.jobs == 0)
+        return true;
+    return share.jobs < percent_of(queue->bounds.jobs, percent) && share.bytes <= most_bytes &&
+           job->bytes <= most_bytes - share.bytes;
+}
+
+/* --- in and out --- */
+
+static void enter(struct queue *queue, struct job *job)
+{
+    lane_append(slice_is_small(&queue->slice, job) ? &queue->small : &queue->large, job);
     queue->jobs++;
     queue->bytes += job->bytes;
+    if (has_share(queue, job))
+        shares_add(queue->shares, job->client, job->bytes);
+}
+
+/* A job that was unlinked. */
+static void leave(struct queue *queue, const struct job *job)
+{
+    queue->jobs--;
+    queue->bytes -= job->bytes;
+    if (has_share(queue, job))
+        shares_remove(queue->shares, job->client, job->bytes);
+}
+
+static enum error refuse(struct queue *queue, bool is_unfair)
+{
+    queue->rejected_total++;
+    queue->unfair_total += is_unfair;
+    return ERR_BUSY;
 }
 
 enum error queue_push(struct queue *queue, struct job *job)
@@ -77,10 +152,11 @@ enum error queue_push(struct queue *queue, struct job *job)
     if (queue->closed) {
         error = ERR_CLOSED;
     } else if (!has_room(queue, job)) {
-        error = ERR_BUSY;
-        queue->rejected_total++;
+        error = refuse(queue, false);
+    } else if (!is_fair(queue, job)) {
+        error = refuse(queue, true);
     } else {
-        append(queue, job);
+        enter(queue, job);
         wake = queue->sleeping;
         queue->sleeping = false; /* one signal is on its way: the next push need not send another */
     }
@@ -91,42 +167,92 @@ enum error queue_push(struct queue *queue, struct job *job)
 }
 
 /* Unlinks the jobs of one batch from the front. */
-static struct job *take(struct queue *queue, uint32_t max_jobs, uint64_t max_terms)
+static struct job *take_small(struct queue *queue, const struct queue_wish *wish)
 {
-    struct job *first = queue->first, **end = &queue->first;
+    struct lane *lane = &queue->small;
+    struct job *first = lane->first, **end = &lane->first;
     uint32_t count = 0;
-    uint64_t terms = 0;
-    while (*end != NULL && count < max_jobs && terms < max_terms) {
+    double share = 0;
+    while (*end != NULL && count < wish->max_jobs && share < 1) {
         struct job *job = *end;
-        uint64_t room = UINT64_MAX - terms;
-        terms += job->term_count < room ? job->term_count : room;
-        queue->bytes -= job->bytes;
+        share += slice_share(&wish->limit, job->bytes, job->term_count);
+        leave(queue, job);
         count++;
         end = &job->next;
     }
-    queue->first = *end;
+    lane->first = *end;
     *end = NULL;
-    if (queue->first == NULL)
-        queue->end = &queue->first;
-    queue->jobs -= count;
+    if (lane->first == NULL)
+        lane->end = &lane->first;
     return first;
 }
 
-struct job *queue_pop(struct queue *queue, uint32_t max_jobs, uint64_t max_terms)
+static struct job *take_long(struct queue *queue)
 {
-    assert(max_jobs > 0 && max_terms > 0);
-    struct job *first = NULL;
+    struct job *job = queue->large.first;
+    if (job == NULL)
+        return NULL;
+    queue->large.first = job->next;
+    if (queue->large.first == NULL)
+        queue->large.end = &queue->large.first;
+    job->next = NULL;
+    leave(queue, job);
+    return job;
+}
+
+bool queue_pop(struct queue *queue, const struct queue_wish *wish, struct queue_catch *ret)
+{
+    assert(wish->max_jobs > 0 && (wish->wants_long || !wish->may_wait));
+    *ret = (struct queue_catch){NULL, NULL};
     (void)pthread_mutex_lock(&queue->lock);
-    while (queue->first == NULL && !queue->closed) {
+    while (wish->may_wait && queue->jobs == 0 && !queue->closed) {
         queue->sleeping = true;
         (void)pthread_cond_wait(&queue->filled, &queue->lock);
     }
     queue->sleeping = false;
-    if (queue->first != NULL)
-        first = take(queue, max_jobs, max_terms);
+    bool is_over = queue->closed && queue->jobs == 0;
+    if (queue->small.first != NULL)
+        ret->small = take_small(queue, wish);
+    if (wish->wants_long)
+        ret->long_job = take_long(queue);
     assert(queue_is_sane(queue));
     (void)pthread_mutex_unlock(&queue->lock);
-    return first;
+    return !is_over;
+}
+
+enum error job_dropped(const struct job *job, int64_t now_ns)
+{
+    if (__atomic_load_n(&job->cancelled, __ATOMIC_RELAXED))
+        return ERR_CLOSED;
+    return job->deadline_ns != 0 && now_ns >= job->deadline_ns ? ERR_DEADLINE : ERR_OK;
+}
+
+static void sweep_lane(struct queue *queue, struct lane *lane, int64_t now_ns, struct lane *dropped)
+{
+    struct job **at = &lane->first;
+    while (*at != NULL) {
+        struct job *job = *at;
+        if (job_dropped(job, now_ns) == ERR_OK) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        leave(queue, job);
+        lane_append(dropped, job);
+    }
+    lane->end = at;
+}
+
+struct job *queue_sweep(struct queue *queue, int64_t now_ns)
+{
+    struct lane dropped;
+    lane_init(&dropped);
+    (void)pthread_mutex_lock(&queue->lock);
+    sweep_lane(queue, &queue->small, now_ns, &dropped);
+    sweep_lane(queue, &queue->large, now_ns, &dropped);
+    assert(queue_is_sane(queue));
+    (void)pthread_mutex_unlock(&queue->lock);
+    return dropped.first;
 }
 
 void queue_close(struct queue *queue)
@@ -140,7 +266,12 @@ void queue_close(struct queue *queue)
 struct queue_state queue_state(struct queue *queue)
 {
     (void)pthread_mutex_lock(&queue->lock);
-    struct queue_state state = {queue->jobs, queue->bytes, queue->rejected_total};
+    struct queue_state state = {
+        .jobs = queue->jobs,
+        .bytes = queue->bytes,
+        .rejected_total = queue->rejected_total,
+        .unfair_total = queue->unfair_total,
+    };
     (void)pthread_mutex_unlock(&queue->lock);
     return state;
 }

@@ -106,7 +106,7 @@ static enum error run(struct gpu *gpu, int device, struct job *job)
     if (error != ERR_OK)
         return error;
     waiter_wait(&waiter);
-    return job->error;
+    return job->is_rerouted ? ERR_DEVICE : job->error;
 }
 
 static enum error compare(struct gpu *gpu, int device, const struct job *job,

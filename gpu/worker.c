@@ -1,28 +1,66 @@
-/* worker.c - one device at work (see worker.h). */
+/* worker.c - one device at work (see worker.h).
+ *
+ * One thread also for the CPU: what comes here is what HTTP threads did not compute themselves, and
+ * they, one a core, are what brings it; a second thread would take a core from them.
+ */
 #include "gpu/worker.h"
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "gpu/now.h"
+#include "gpu/partial.h"
+
+enum {
+    TURNS = 8,               /* long jobs that take turns; further ones wait in the queue */
+    SWEEP_NS = 10 * 1000000, /* how often the queue is searched for jobs that nobody wants */
+};
+
+/* A long job in the making. */
+struct turn {
+    struct job *job; /* NULL: free */
+    struct slice_cursor cursor;
+    struct partial row; /* the row that is summed in parts, unless the job has a partial itself */
+    struct backend_times copies;
+    int64_t started_ns;
+    bool is_rerouted; /* some slice was */
+};
+
+struct counts {
+    atomic_ullong jobs, batches, slices, expired, cancelled, rerouted; /* any thread, relaxed */
+    atomic_ullong by_size[GPU_BATCH_BOUNDS + 1];                       /* likewise; of batches */
+};
 
 struct worker {
-    const struct backend *backend; /* fixed after worker_create() */
-    struct backend_device *device; /* fixed; borrowed; see backend.h for who may compute */
-    int index;                     /* fixed */
-    uint32_t batch_jobs;           /* fixed */
-    char name[16];                 /* fixed */
-    struct queue *queue;           /* fixed; safe from any thread */
-    pthread_t thread;              /* the creating thread's; valid while is_running */
-    bool is_running;               /* the creating thread's */
-    atomic_ullong jobs_total;      /* any thread, relaxed: a statistic only */
-    atomic_ullong batches_total;   /* any thread, relaxed: a statistic only */
-    atomic_bool is_lost;           /* any thread; false to true, once, after `problem` is written */
-    struct problem problem;        /* the worker's until is_lost, then fixed */
+    struct failover failover; /* the worker's, but for failover_is_lost() */
+    uint32_t batch_jobs;      /* fixed after worker_create() */
+    char name[16];            /* fixed */
+    struct queue *queue;      /* fixed; safe from any thread */
+    pthread_t thread;         /* the creating thread's; valid while is_running */
+    bool is_running;          /* the creating thread's */
+    struct turn turn[TURNS];  /* the worker's */
+    unsigned turn_count;      /* the worker's; those that are not free */
+    unsigned turn_next;       /* the worker's; where the search for the next begins */
+    int64_t swept_ns;         /* the worker's */
+    struct slice slice;       /* the worker's; the one that is computed */
+    struct counts counts;
+    atomic_llong busy_since_ns; /* any thread, relaxed; 0: idle */
 };
+
+static void count(atomic_ullong *total, uint64_t more)
+{
+    (void)atomic_fetch_add_explicit(total, more, memory_order_relaxed);
+}
+
+static void count_batch(struct counts *counts, uint32_t job_count)
+{
+    unsigned size = job_count > 1 ? 32 - (unsigned)__builtin_clz(job_count - 1) : 0;
+    count(&counts->jobs, job_count);
+    count(&counts->batches, 1);
+    count(&counts->by_size[size < GPU_BATCH_BOUNDS ? size : GPU_BATCH_BOUNDS], 1);
+}
 
 /* A chain of jobs under construction. */
 struct chain {
@@ -60,44 +98,8 @@ static void complete(struct job *first)
     }
 }
 
-enum error job_dropped(const struct job *job, int64_t now)
-{
-    if (__atomic_load_n(&job->cancelled, __ATOMIC_RELAXED))
-        return ERR_CLOSED;
-    return job->deadline_ns != 0 && now >= job->deadline_ns ? ERR_DEADLINE : ERR_OK;
-}
-
-/* Sorts a batch: *live is to be computed, *done has its error already. Returns the live ones. */
-static uint32_t batch_sort(struct job *first, int64_t now, struct chain *live, struct chain *done)
-{
-    uint32_t count = 0;
-    for (struct job *job = first, *next; job != NULL; job = next) {
-        next = job->next;
-        job->error = job_dropped(job, now);
-        count += job->error == ERR_OK;
-        chain_add(job->error == ERR_OK ? live : done, job);
-    }
-    return count;
-}
-
-/* Computes the live jobs. Losing the device is remembered, so that no later job touches it. */
-static enum error batch_compute(struct worker *worker, struct job *first, struct backend_times *ret)
-{
-    struct problem problem;
-    problem_clear(&problem);
-    *ret = (struct backend_times){0};
-    if (atomic_load_explicit(&worker->is_lost, memory_order_relaxed))
-        return ERR_DEVICE;
-    enum error error = worker->backend->compute(worker->device, first, ret, &problem);
-    if (error == ERR_DEVICE) {
-        worker->problem = problem;
-        atomic_store_explicit(&worker->is_lost, true, memory_order_release);
-    }
-    return error;
-}
-
-/* Stage times add up: what was not copying was computing. */
-static struct job_times batch_times(int64_t started, const struct backend_times *copies)
+/* Stage times add up: what was not copying was computing, or another long job's turn. */
+static struct job_times times_of(int64_t started, const struct backend_times *copies)
 {
     int64_t finished = now_ns(), spent = finished - started;
     int64_t in = copies->copy_in_ns < spent ? copies->copy_in_ns : spent;
@@ -111,17 +113,49 @@ static struct job_times batch_times(int64_t started, const struct backend_times 
     };
 }
 
-static void batch_stamp(struct job *first, enum error error, int index, uint32_t count,
-                        const struct job_times *times)
+static void compute(struct worker *worker, struct job *first, int64_t now,
+                    struct backend_times *ret)
 {
-    for (struct job *job = first; job != NULL; job = job->next) {
-        job->times = *times;
-        if (job->run == NULL)
-            job->device = index;
-        job->batch_size = count;
-        if (job->error == ERR_OK)
-            job->error = error;
+    atomic_store_explicit(&worker->busy_since_ns, now, memory_order_relaxed);
+    failover_compute(&worker->failover, first, ret);
+    atomic_store_explicit(&worker->busy_since_ns, 0, memory_order_relaxed);
+}
+
+/* A job that is not computed, or not to its end. */
+static void drop(struct worker *worker, struct job *job, enum error verdict)
+{
+    job->error = verdict;
+    job->device = worker->failover.mine.index;
+    job->is_rerouted = false;
+    count(verdict == ERR_DEADLINE ? &worker->counts.expired : &worker->counts.cancelled, 1);
+}
+
+/* --- small jobs --- */
+
+/* Sorts a batch: *live is to be computed, *done has its error already. Returns the live ones. */
+static uint32_t batch_sort(struct worker *worker, struct job *first, int64_t now,
+                           struct chain *live, struct chain *done)
+{
+    uint32_t live_count = 0;
+    for (struct job *job = first, *next; job != NULL; job = next) {
+        next = job->next;
+        enum error verdict = job_dropped(job, now);
+        if (verdict != ERR_OK)
+            drop(worker, job, verdict);
+        live_count += verdict == ERR_OK;
+        chain_add(verdict == ERR_OK ? live : done, job);
     }
+    return live_count;
+}
+
+static void batch_compute(struct worker *worker, struct job *first, uint32_t job_count, int64_t now,
+                          struct backend_times *ret)
+{
+    compute(worker, first, now, ret);
+    count_batch(&worker->counts, job_count);
+    for (const struct job *job = first; job != NULL; job = job->next)
+        if (job->is_rerouted)
+            count(&worker->counts.rerouted, 1);
 }
 
 static void batch_run(struct worker *worker, struct job *first)
@@ -130,29 +164,146 @@ static void batch_run(struct worker *worker, struct job *first)
     chain_init(&live);
     chain_init(&done);
     int64_t started = now_ns();
-    uint32_t count = batch_sort(first, started, &live, &done);
+    uint32_t live_count = batch_sort(worker, first, started, &live, &done);
     struct backend_times copies = {0};
-    enum error error = ERR_OK;
-    if (count > 0) {
-        error = batch_compute(worker, live.first, &copies);
-        (void)atomic_fetch_add_explicit(&worker->jobs_total, count, memory_order_relaxed);
-        (void)atomic_fetch_add_explicit(&worker->batches_total, 1, memory_order_relaxed);
-    }
-    struct job_times times = batch_times(started, &copies);
+    if (live_count > 0)
+        batch_compute(worker, live.first, live_count, started, &copies);
+    struct job_times times = times_of(started, &copies);
     *live.end = done.first;
-    batch_stamp(live.first, error, worker->index, count, &times);
+    for (struct job *job = live.first; job != NULL; job = job->next) {
+        job->times = times;
+        job->batch_size = live_count;
+    }
     complete(live.first);
 }
+
+/* --- long jobs --- */
+
+static void turn_take(struct worker *worker, struct job *job)
+{
+    struct turn *turn = worker->turn;
+    while (turn->job != NULL)
+        turn++;
+    worker->turn_count++;
+    turn->job = job;
+    turn->copies = (struct backend_times){0};
+    turn->started_ns = now_ns();
+    turn->is_rerouted = false;
+    slice_begin(&turn->cursor, job);
+}
+
+static struct turn *turn_choose(struct worker *worker)
+{
+    struct turn *turn;
+    do {
+        turn = &worker->turn[worker->turn_next];
+        worker->turn_next = (worker->turn_next + 1) % TURNS;
+    } while (turn->job == NULL);
+    return turn;
+}
+
+static void turn_end(struct worker *worker, struct turn *turn)
+{
+    struct job *job = turn->job;
+    job->times = times_of(turn->started_ns, &turn->copies);
+    job->batch_size = 1;
+    turn->job = NULL;
+    worker->turn_count--;
+    complete(job);
+}
+
+static void turn_finish(struct worker *worker, struct turn *turn, enum error error)
+{
+    struct job *job = turn->job;
+    job->error = error;
+    job->is_rerouted = turn->is_rerouted;
+    job->device = (turn->is_rerouted ? worker->failover.cpu : worker->failover.mine).index;
+    count_batch(&worker->counts, 1);
+    count(&worker->counts.rerouted, turn->is_rerouted);
+    turn_end(worker, turn);
+}
+
+static struct partial *part_begin(struct turn *turn, const struct slice *slice)
+{
+    const struct job *job = turn->job;
+    if (job->partial != NULL)
+        return job->partial;
+    if (slice->begins_row)
+        partial_init(&turn->row, slice->job.task->dtype, job->accuracy, job->conjugate,
+                     job->wants_abs);
+    return &turn->row;
+}
+
+static void slice_run(struct worker *worker, struct turn *turn, int64_t now)
+{
+    struct slice *slice = &worker->slice;
+    struct job *job = turn->job;
+    struct backend_times copies;
+    if (slice->is_part)
+        slice->job.partial = part_begin(turn, slice);
+    compute(worker, &slice->job, now, &copies);
+    count(&worker->counts.slices, 1);
+    turn->copies.copy_in_ns += copies.copy_in_ns;
+    turn->copies.copy_out_ns += copies.copy_out_ns;
+    turn->is_rerouted |= slice->job.is_rerouted;
+    if (slice->is_part && slice->ends_row && job->partial == NULL)
+        partial_settle(&turn->row, job->result_dtype, &job->value[slice->value]);
+}
+
+/* One slice of the long job whose turn it is. A job without any products has none. */
+static void turn_run(struct worker *worker)
+{
+    struct turn *turn = turn_choose(worker);
+    int64_t now = now_ns();
+    enum error verdict = job_dropped(turn->job, now);
+    if (verdict != ERR_OK) {
+        drop(worker, turn->job, verdict);
+        turn_end(worker, turn);
+        return;
+    }
+    if (slice_next(&turn->cursor, failover_slice(&worker->failover), &worker->slice))
+        slice_run(worker, turn, now);
+    if (slice_is_over(&turn->cursor))
+        turn_finish(worker, turn, ERR_OK);
+}
+
+/* While long jobs keep the worker, jobs behind them may have become pointless. */
+static void sweep(struct worker *worker)
+{
+    int64_t now = now_ns();
+    if (now - worker->swept_ns < SWEEP_NS)
+        return;
+    worker->swept_ns = now;
+    struct job *first = queue_sweep(worker->queue, now);
+    if (first != NULL)
+        batch_run(worker, first);
+}
+
+/* --- the thread --- */
 
 static void *worker_main(void *context)
 {
     struct worker *worker = context;
     (void)pthread_setname_np(pthread_self(), worker->name);
-    struct job *first;
-    while ((first = queue_pop(worker->queue, worker->batch_jobs, worker->backend->batch_terms)) !=
-           NULL)
-        batch_run(worker, first);
-    return NULL;
+    for (;;) {
+        struct queue_catch catch;
+        const struct queue_wish wish = {
+            .max_jobs = worker->batch_jobs,
+            .limit = *failover_slice(&worker->failover),
+            .wants_long = worker->turn_count < TURNS,
+            .may_wait = worker->turn_count == 0,
+        };
+        if (!queue_pop(worker->queue, &wish, &catch) && worker->turn_count == 0)
+            return NULL;
+        if (catch.long_job != NULL)
+            turn_take(worker, catch.long_job);
+        if (catch.small != NULL)
+            batch_run(worker, catch.small);
+        if (worker->turn_count > 0) {
+            turn_run(worker);
+            sweep(worker);
+        }
+    }
 }
 
 /* Signals are the main thread's business: the new thread inherits a mask that blocks them all. */
@@ -166,19 +317,22 @@ static bool thread_start(struct worker *worker)
     return worker->is_running;
 }
 
-enum error worker_create(struct worker **ret, const struct backend *backend,
-                         struct backend_device *device, int index, const char *name,
+enum error worker_create(struct worker **ret, const struct device_handle *mine,
+                         const struct device_handle *cpu, const char *name,
                          const struct gpu_config *config)
 {
     struct worker *worker = calloc(1, sizeof *worker);
     if (worker == NULL)
         return ERR_NOMEM;
-    worker->backend = backend;
-    worker->device = device;
-    worker->index = index;
+    const struct queue_bounds bounds = {
+        .jobs = config->queue_jobs,
+        .bytes = config->queue_bytes,
+        .client_percent = config->client_share_percent,
+    };
+    failover_init(&worker->failover, mine, cpu, config);
     worker->batch_jobs = config->batch_jobs;
     (void)snprintf(worker->name, sizeof worker->name, "%s", name);
-    enum error error = queue_create(&worker->queue, config->queue_jobs, config->queue_bytes);
+    enum error error = queue_create(&worker->queue, &bounds, &mine->backend->slice);
     if (error == ERR_OK && !thread_start(worker))
         error = ERR_NOMEM;
     if (error != ERR_OK) {
@@ -191,14 +345,14 @@ enum error worker_create(struct worker **ret, const struct backend *backend,
 
 enum error worker_push(struct worker *worker, struct job *job)
 {
-    if (atomic_load_explicit(&worker->is_lost, memory_order_relaxed))
+    if (failover_is_lost(&worker->failover))
         return ERR_NO_DEVICE;
     return queue_push(worker->queue, job);
 }
 
 /* 1. The queue is closed: from here no job is accepted.
- * 2. The thread pops until nothing is left, completing each batch, and ends: from here no job is in
- *    the device's hands, and nobody uses the device any more. */
+ * 2. The thread pops until nothing is left, completing each batch and each long job, and ends: from
+ *    here no job is in the device's hands, and nobody uses the device any more. */
 void worker_drain(struct worker *worker)
 {
     queue_close(worker->queue);
@@ -219,18 +373,31 @@ void worker_destroy(struct worker *worker)
 
 bool worker_is_lost(struct worker *worker, struct problem *problem)
 {
-    if (!atomic_load_explicit(&worker->is_lost, memory_order_acquire))
+    if (!failover_is_lost(&worker->failover))
         return false;
-    *problem = worker->problem;
+    *problem = worker->failover.problem;
     return true;
+}
+
+int64_t worker_busy_since_ns(struct worker *worker)
+{
+    return atomic_load_explicit(&worker->busy_since_ns, memory_order_relaxed);
 }
 
 struct worker_totals worker_totals(struct worker *worker)
 {
-    return (struct worker_totals){
-        .jobs = atomic_load_explicit(&worker->jobs_total, memory_order_relaxed),
-        .batches = atomic_load_explicit(&worker->batches_total, memory_order_relaxed),
+    struct counts *counts = &worker->counts;
+    struct worker_totals totals = {
+        .jobs = atomic_load_explicit(&counts->jobs, memory_order_relaxed),
+        .batches = atomic_load_explicit(&counts->batches, memory_order_relaxed),
+        .slices = atomic_load_explicit(&counts->slices, memory_order_relaxed),
+        .expired = atomic_load_explicit(&counts->expired, memory_order_relaxed),
+        .cancelled = atomic_load_explicit(&counts->cancelled, memory_order_relaxed),
+        .rerouted = atomic_load_explicit(&counts->rerouted, memory_order_relaxed),
     };
+    for (int i = 0; i <= GPU_BATCH_BOUNDS; i++)
+        totals.by_size[i] = atomic_load_explicit(&counts->by_size[i], memory_order_relaxed);
+    return totals;
 }
 
 struct queue_state worker_queue_state(struct worker *worker)

@@ -1,8 +1,10 @@
 /* worker.h - one device at work: its queue and the thread that empties it.
  *
  * Door: worker_create() once the device is open; worker_push() from any thread; worker_drain(),
- * then worker_destroy(). The thread takes what is waiting, drops what is cancelled or late,
- * computes the rest as one batch and hands every port its jobs in one chain.
+ * then worker_destroy(). The thread takes all small jobs that wait, drops what is cancelled or late,
+ * computes the rest as one batch and hands every port its jobs in one chain; then it computes one
+ * slice of a long job (slice.h), and begins again. So a small job waits for one slice at most,
+ * however long the jobs beside it are; a few long jobs take turns.
  */
 #ifndef GPU_WORKER_H
 #define GPU_WORKER_H
@@ -10,14 +12,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/backend.h"
+#include "gpu/failover.h"
 #include "gpu/queue.h"
 
 struct worker; /* layout in worker.c */
 
-/* Borrows the device. index is the device's number in gpu.h; name (up to 15 bytes) the thread's. */
-enum error worker_create(struct worker **ret, const struct backend *backend,
-                         struct backend_device *device, int index, const char *name,
+/* Borrows both devices; cpu computes when `mine` cannot (failover.h). name (up to 15 bytes): the
+ * thread's. */
+enum error worker_create(struct worker **ret, const struct device_handle *mine,
+                         const struct device_handle *cpu, const char *name,
                          const struct gpu_config *config);
 
 /* As queue_push(); ERR_NO_DEVICE when the device was lost. */
@@ -27,14 +30,18 @@ enum error worker_push(struct worker *worker, struct job *job);
 void worker_drain(struct worker *worker);
 void worker_destroy(struct worker *worker); /* takes NULL; drains */
 
-/* True once a batch reported ERR_DEVICE; *problem holds its text. Queued jobs get the same. */
+/* True once the device reported ERR_DEVICE; *problem holds its text. */
 bool worker_is_lost(struct worker *worker, struct problem *problem);
 
-/* Why a job is not computed any more: ERR_CLOSED when cancelled, ERR_DEADLINE past it; ERR_OK: it is. */
-enum error job_dropped(const struct job *job, int64_t now);
+/* When the batch or slice that is being computed began, on CLOCK_MONOTONIC; 0: none is. */
+int64_t worker_busy_since_ns(struct worker *worker);
 
 struct worker_totals {
-    uint64_t jobs, batches; /* computed or failed; jobs that were dropped do not count */
+    uint64_t jobs, batches;                 /* computed; a long job is a batch of its own */
+    uint64_t by_size[GPU_BATCH_BOUNDS + 1]; /* of batches */
+    uint64_t slices;                        /* of long jobs */
+    uint64_t expired, cancelled;            /* dropped, before or between slices; not among jobs */
+    uint64_t rerouted;                      /* of jobs: computed on the CPU in the device's place */
 };
 struct worker_totals worker_totals(struct worker *worker);
 struct queue_state worker_queue_state(struct worker *worker);

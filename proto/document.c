@@ -2,6 +2,9 @@
 #include "proto/document.h"
 
 #include <assert.h>
+#include <string.h>
+
+#include "proto/json_memory.h"
 
 const char *document_type(json_type type)
 {
@@ -39,8 +42,6 @@ static enum error duplicate_key(const char *text, size_t end, struct problem *pr
 
 static enum error refuse(const char *text, const json_error_t *error, struct problem *problem)
 {
-    if (error->text[0] == '\0') /* how jansson 2.14 tells that an allocation failed */
-        return problem_set(problem, ERR_NOMEM, "no memory for the document");
     switch (json_error_code(error)) {
     case json_error_duplicate_key:
         (void)duplicate_key(text, (size_t)error->position, problem);
@@ -61,11 +62,28 @@ static enum error refuse(const char *text, const json_error_t *error, struct pro
     return problem->error;
 }
 
+/* No JSON has a NUL; jansson 2.14 passes over one behind a token, and its positions are off from there. */
+static enum error refuse_nul(const char *text, size_t size, struct problem *problem)
+{
+    const char *nul = memchr(text, '\0', size);
+    if (nul == NULL)
+        return ERR_OK;
+    (void)problem_set(problem, ERR_SYNTAX, "the body is not JSON: it contains byte 0x00");
+    problem->offset = nul - text;
+    return problem->error;
+}
+
 enum error document_load(const char *text, size_t size, size_t flags, json_t **ret,
                          struct problem *problem)
 {
+    if (refuse_nul(text, size, problem) != ERR_OK)
+        return problem->error;
     json_error_t error;
     json_t *root = json_loadb(text, size, flags | JSON_REJECT_DUPLICATES, &error);
+    if (json_memory_failed()) {
+        json_decref(root);
+        return problem_set(problem, ERR_NOMEM, "no memory for the document");
+    }
     if (root == NULL)
         return refuse(text, &error, problem);
     *ret = root;

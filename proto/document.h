@@ -9,9 +9,9 @@
 
 #include "proto/error.h"
 
-/* Reads an object or array without repeated keys; flags are jansson's. ERR_SYNTAX, ERR_OPTION (a key
- * stands twice), ERR_VALUE (a number beyond every type, \u0000 in a string), ERR_NOMEM; the problem's
- * offset counts in the text. */
+/* Reads an object or array without repeated keys; flags are jansson's. ERR_SYNTAX, ERR_OPTION (a
+ * key stands twice), ERR_VALUE (a number beyond every type, \u0000 in a string), ERR_NOMEM; the
+ * problem's offset counts in the text. */
 enum error document_load(const char *text, size_t size, size_t flags, json_t **ret,
                          struct problem *problem);
 

@@ -28,10 +28,10 @@ enum { RESERVE_BYTES = 1 << 20 }; /* at most, before a byte of the body was seen
 static enum error json_create(struct decoder **ret, struct request *request, uint64_t body_bytes,
                               size_t max_bytes, struct problem *problem)
 {
-    if (request->options.given & (OPTION_SHAPE_A | OPTION_SHAPE_B))
+    if (request->options.given & OPTIONS_OF_RAW)
         return problem_set(problem, ERR_OPTION,
-                           "shape_a and shape_b are for application/octet-stream bodies; a JSON "
-                           "array nests as its shape does");
+                           "shape_a, shape_b and layout are for application/octet-stream bodies; "
+                           "a JSON array nests as its shape does");
     /* An element takes about twice as many bytes in text: one reservation serves most bodies. */
     uint64_t reserve = body_bytes / 2 < RESERVE_BYTES ? body_bytes / 2 : RESERVE_BYTES;
     if (body_bytes != BODY_CHUNKED && reserve <= max_bytes &&
@@ -62,7 +62,7 @@ static enum error option_read(struct options *options, unsigned *seen, const cha
                                       [OPTION_INTEGER] = JSON_INTEGER,
                                       [OPTION_BOOLEAN] = JSON_TRUE}; /* for JSON_FALSE too */
     const struct option_row *row = options_find(name);
-    if (row == NULL || row->kind == OPTION_SHAPE)
+    if (row == NULL || row->kind == OPTION_RAW)
         return options_unknown("field", name, "a, b, pairs", problem);
     json_type type = json_typeof(value), wanted = types[row->kind];
     if (type != wanted && !(type == JSON_FALSE && wanted == JSON_TRUE)) {

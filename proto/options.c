@@ -132,6 +132,19 @@ static enum error set_shape_b(struct options *options, const char *value)
     return shape_parse(value, &options->shape_b);
 }
 
+/* "concat", or "interleaved;block=1024". */
+static enum error set_layout(struct options *options, const char *value)
+{
+    static const char interleaved[] = "interleaved;block=";
+    uint64_t block = 0;
+    if (strcmp(value, "concat") != 0 &&
+        (strncmp(value, interleaved, sizeof interleaved - 1) != 0 ||
+         !parse_uint(value + sizeof interleaved - 1, INT64_MAX, &block) || block == 0))
+        return ERR_VALUE;
+    options->block = block;
+    return ERR_OK;
+}
+
 #define SHAPE_WORDS "1 to 8 dimensions with commas between, such as 3,4"
 static_assert(LIMIT_RANK == 8, "SHAPE_WORDS says so");
 
@@ -147,8 +160,10 @@ static const struct option_row rows[] = {
     {"id", OPTION_ID, OPTION_TEXT, set_id, "at most 128 bytes"},
     {"diagnostics", OPTION_DIAGNOSTICS, OPTION_BOOLEAN, set_diagnostics, "true or false"},
     {"conjugate", OPTION_CONJUGATE, OPTION_BOOLEAN, set_conjugate, "true or false"},
-    {"shape_a", OPTION_SHAPE_A, OPTION_SHAPE, set_shape_a, SHAPE_WORDS},
-    {"shape_b", OPTION_SHAPE_B, OPTION_SHAPE, set_shape_b, SHAPE_WORDS},
+    {"shape_a", OPTION_SHAPE_A, OPTION_RAW, set_shape_a, SHAPE_WORDS},
+    {"shape_b", OPTION_SHAPE_B, OPTION_RAW, set_shape_b, SHAPE_WORDS},
+    {"layout", OPTION_LAYOUT, OPTION_RAW, set_layout,
+     "concat, or interleaved;block=N for N elements of each operand in turn"},
 };
 static_assert(LIMIT_ID_BYTES == 128, "the words of id say so");
 
@@ -160,7 +175,7 @@ size_t options_rows(const struct option_row **ret)
     return ROWS;
 }
 
-/* Linear: eleven names. */
+/* Linear: a dozen names. */
 const struct option_row *options_find(const char *name)
 {
     for (size_t i = 0; i < ROWS; i++)
@@ -175,7 +190,7 @@ enum error options_unknown(const char *what, const char *name, const char *other
     char known[LIMIT_DETAIL_BYTES] = "";
     size_t used = (size_t)snprintf(known, sizeof known, "%s", others != NULL ? others : "");
     for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].kind != OPTION_SHAPE || others == NULL)
+        if (rows[i].kind != OPTION_RAW || others == NULL)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
                                      used > 0 ? ", " : "", rows[i].name);
     assert(used < sizeof known);
@@ -209,7 +224,8 @@ static bool options_equal(const struct options *a, const struct options *b)
            a->placement == b->placement && a->device_index == b->device_index &&
            a->timeout_ms == b->timeout_ms && strcmp(a->id, b->id) == 0 &&
            a->diagnostics == b->diagnostics && a->conjugate == b->conjugate &&
-           shape_equals(&a->shape_a, &b->shape_a) && shape_equals(&a->shape_b, &b->shape_b);
+           shape_equals(&a->shape_a, &b->shape_a) && shape_equals(&a->shape_b, &b->shape_b) &&
+           a->block == b->block;
 }
 
 enum error options_set(struct options *options, unsigned *seen, const char *name, const char *value,
@@ -227,7 +243,8 @@ enum error options_set(struct options *options, unsigned *seen, const char *name
     if (err != ERR_OK)
         return bad_value(row, err, value, problem);
     if ((options->given & row->bit) && !options_equal(options, &changed)) {
-        problem_set(problem, ERR_OPTION, "%s \"%.64s\" contradicts the query string", name, value);
+        problem_set(problem, ERR_OPTION, "%s \"%.64s\" contradicts the query string or a header",
+                    name, value);
         return pointer_key(problem, "", name);
     }
     *options = changed;

@@ -160,9 +160,9 @@ static enum error operands_read(struct request *request, const struct operand_te
                                 size_t max_bytes, struct problem *problem)
 {
     struct options *options = &request->options;
-    if (options->given & (OPTION_SHAPE_A | OPTION_SHAPE_B))
+    if (options->given & OPTIONS_OF_RAW)
         return problem_set(problem, ERR_OPTION,
-                           "shape_a and shape_b are for application/octet-stream bodies");
+                           "shape_a, shape_b and layout are for application/octet-stream bodies");
     options_settle_dtype(options);
     if (dtype_is_complex(options->dtype)) {
         problem_set(

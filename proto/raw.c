@@ -1,20 +1,22 @@
-/* raw.c - application/octet-stream: all elements of a, then all of b (see encoding.h).
+/* raw.c - application/octet-stream: all elements of a, then all of b, or blocks of them in turn
+ * (see encoding.h).
  *
- * The bytes are the operands: a piece is copied once, to its place in the request's buffer. With
- * the length or the shapes known the places are known before the first byte, the buffer is sized
- * once and b starts aligned. A chunked body without shapes grows, and b follows a directly.
+ * The bytes are the operands. A body that is one row goes to the request's sink as it arrives
+ * (rounds.h), if there is one: interleaved always, concatenated when its length is known and worth
+ * it. Otherwise a piece is copied once, to its place in the request's buffer. With the length or the
+ * shapes known the places are known before the first byte, the buffer is sized once and b starts
+ * aligned. A chunked body without shapes grows, and b follows a directly.
  */
 #include "proto/encoding.h"
 
-#include <byteswap.h>
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
+#include "proto/bytes.h"
 #include "proto/pointer.h"
+#include "proto/rounds.h"
 
 enum { LARGE_BYTES = 32 << 20 }; /* of a body: more than a core's share of any cache */
 
@@ -29,6 +31,7 @@ struct raw {
     uint64_t expected_bytes; /* BODY_CHUNKED: not known before finish */
     uint64_t a_bytes;        /* UINT64_MAX: not known before finish */
     size_t b_offset;         /* where b starts, once a_bytes is known */
+    struct rounds rounds;    /* of a request that is_streamed */
 };
 
 #define BINARY_HINT "; with curl use --data-binary, because -d strips line ends"
@@ -93,6 +96,37 @@ static enum error raw_split(struct raw *raw, uint64_t body_bytes, struct problem
     return ERR_OK;
 }
 
+/* One dot product of all the elements. */
+static bool is_one_row(const struct raw *raw, const struct shape *result)
+{
+    uint64_t results, a, b;
+    return shape_count(result, &results) == ERR_OK && results == 1 &&
+           shape_count(&raw->request->options.shape_a, &a) == ERR_OK &&
+           shape_count(&raw->request->options.shape_b, &b) == ERR_OK && a == b;
+}
+
+static enum error not_one_row(struct problem *problem)
+{
+    problem_set(problem, ERR_UNSUPPORTED,
+                "an interleaved body is two vectors of one length; more rows are sent as "
+                "layout=concat");
+    return pointer_set(problem, "/layout");
+}
+
+/* n elements of each operand, or ROUNDS_UNKNOWN. */
+static enum error raw_stream(struct raw *raw, uint64_t block, uint64_t n, struct problem *problem)
+{
+    uint64_t held = (block < n ? block : n) * raw->element_size;
+    if (n == ROUNDS_UNKNOWN)
+        held *= 2; /* of both operands: see rounds.h */
+    if (held > raw->max_bytes)
+        return operands_too_large(raw->max_bytes, problem);
+    raw->request->is_streamed = true;
+    if (rounds_init(&raw->rounds, raw->request, block, n) != ERR_OK)
+        return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands", held);
+    return ERR_OK;
+}
+
 /* Everything that the length alone decides. */
 static enum error raw_plan(struct raw *raw, struct problem *problem)
 {
@@ -104,6 +138,15 @@ static enum error raw_plan(struct raw *raw, struct problem *problem)
     err = shape_dot(&options->shape_a, &options->shape_b, &result, problem);
     if (err != ERR_OK)
         return err;
+    bool has_one_row = is_one_row(raw, &result);
+    if (options->block > 0 && !has_one_row)
+        return not_one_row(problem);
+    uint64_t n = raw->a_bytes / raw->element_size;
+    if (options->block > 0)
+        return raw_stream(raw, options->block, n, problem);
+    const struct sink *sink = raw->request->sink;
+    if (has_one_row && n > 0 && sink != NULL && raw->expected_bytes >= sink->min_bytes)
+        return raw_stream(raw, n, n, problem);
     if (raw->expected_bytes > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
     raw->b_offset = size_align(raw->a_bytes);
@@ -120,20 +163,49 @@ static enum error raw_plan(struct raw *raw, struct problem *problem)
 static enum error raw_plan_chunked(struct raw *raw, struct problem *problem)
 {
     const struct options *options = &raw->request->options;
+    bool has_a = is_given(raw, OPTION_SHAPE_A), has_b = is_given(raw, OPTION_SHAPE_B);
+    uint64_t a_bytes = has_a ? shape_bytes(raw, &options->shape_a) : 0;
     raw->a_bytes = UINT64_MAX;
-    if (!is_given(raw, OPTION_SHAPE_A))
-        return ERR_OK;
-    uint64_t a_bytes = shape_bytes(raw, &options->shape_a);
-    if (is_given(raw, OPTION_SHAPE_B)) {
-        raw->expected_bytes = a_bytes + shape_bytes(raw, &options->shape_b);
-        return raw->expected_bytes > raw->max_bytes ? operands_too_large(raw->max_bytes, problem)
-                                                    : raw_plan(raw, problem);
+    if (has_a && has_b) {
+        uint64_t b_bytes = shape_bytes(raw, &options->shape_b);
+        if (a_bytes == INT64_MAX || b_bytes == INT64_MAX)
+            return operands_too_large(raw->max_bytes, problem);
+        raw->expected_bytes = a_bytes + b_bytes;
+        return raw_plan(raw, problem);
     }
+    if (options->block > 0)
+        return raw_stream(raw, options->block, ROUNDS_UNKNOWN, problem);
+    if (!has_a)
+        return ERR_OK;
     if (a_bytes > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
     raw->a_bytes = a_bytes;
     raw->b_offset = size_align(a_bytes);
     return ERR_OK;
+}
+
+/* A block of a is held, so it has a bound. */
+static enum error check_layout(const struct raw *raw, struct problem *problem)
+{
+    uint64_t block = raw->request->options.block;
+    if (block > 0 && raw->request->sink == NULL) {
+        problem_set(problem, ERR_UNSUPPORTED, "interleaved bodies are not read by this call");
+        return pointer_set(problem, "/layout");
+    }
+    if (block <= LIMIT_BLOCK_BYTES / raw->element_size)
+        return ERR_OK;
+    problem_set(problem, ERR_TOO_LARGE,
+                "blocks of %" PRIu64 " %s elements have more than %d bytes each", block,
+                dtype_name(raw->request->options.dtype), LIMIT_BLOCK_BYTES);
+    (void)problem_limit(problem, LIMIT_BLOCK_BYTES, NULL);
+    return pointer_set(problem, "/layout");
+}
+
+static void raw_destroy(struct decoder *decoder)
+{
+    struct raw *raw = (struct raw *)decoder;
+    rounds_fini(&raw->rounds);
+    free(raw);
 }
 
 static enum error raw_create(struct decoder **ret, struct request *request, uint64_t body_bytes,
@@ -156,10 +228,11 @@ static enum error raw_create(struct decoder **ret, struct request *request, uint
                         .is_announced = body_bytes != BODY_CHUNKED,
                         .is_large = body_bytes >= LARGE_BYTES && body_bytes != BODY_CHUNKED,
                         .expected_bytes = body_bytes};
-    enum error err =
-        body_bytes == BODY_CHUNKED ? raw_plan_chunked(raw, problem) : raw_plan(raw, problem);
+    enum error err = check_layout(raw, problem);
+    if (err == ERR_OK)
+        err = body_bytes == BODY_CHUNKED ? raw_plan_chunked(raw, problem) : raw_plan(raw, problem);
     if (err != ERR_OK) {
-        free(raw);
+        raw_destroy((struct decoder *)raw);
         return err;
     }
     *ret = (struct decoder *)raw;
@@ -190,26 +263,6 @@ static size_t raw_place(const struct raw *raw, size_t *ret_room)
     return raw->b_offset + (raw->received_bytes - raw->a_bytes);
 }
 
-/* Copies a piece of a body that is larger than the caches. Ordinary stores would first read the lines
- * that they are about to overwrite, and push out what is of use: measured 19 to 31 ms against 11 to
- * 18 for 256 MiB. Readers in other threads are ordered by the fence. */
-static void copy_past_cache(char *to, const char *from, size_t size)
-{
-#ifdef __SSE2__
-    size_t head = -(uintptr_t)to % sizeof(__m128i);
-    if (head > size)
-        head = size;
-    memcpy(to, from, head);
-    size_t whole = head + (size - head) / sizeof(__m128i) * sizeof(__m128i);
-    for (size_t i = head; i < whole; i += sizeof(__m128i))
-        _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
-    memcpy(to + whole, from + whole, size - whole);
-    _mm_sfence();
-#else
-    memcpy(to, from, size);
-#endif
-}
-
 static enum error raw_feed(struct decoder *decoder, const char *data, size_t size,
                            struct problem *problem)
 {
@@ -217,6 +270,11 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
     struct buffer *buffer = &raw->request->buffer;
     if (size > raw->expected_bytes - raw->received_bytes)
         return wrong_length(raw, raw->expected_bytes, "goes on", problem);
+    if (raw->request->is_streamed) {
+        rounds_feed(&raw->rounds, data, size);
+        raw->received_bytes += size;
+        return ERR_OK;
+    }
     while (size > 0) {
         size_t room, offset = raw_place(raw, &room);
         size_t piece = size < room ? size : room;
@@ -235,44 +293,6 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
         size -= piece;
     }
     return ERR_OK;
-}
-
-/* Through memcpy, as the bytes are neither integers nor floats yet; it costs nothing. */
-static void swap16(char *number)
-{
-    uint16_t bits;
-    memcpy(&bits, number, sizeof bits);
-    bits = bswap_16(bits);
-    memcpy(number, &bits, sizeof bits);
-}
-
-static void swap32(char *number)
-{
-    uint32_t bits;
-    memcpy(&bits, number, sizeof bits);
-    bits = bswap_32(bits);
-    memcpy(number, &bits, sizeof bits);
-}
-
-static void swap64(char *number)
-{
-    uint64_t bits;
-    memcpy(&bits, number, sizeof bits);
-    bits = bswap_64(bits);
-    memcpy(number, &bits, sizeof bits);
-}
-
-/* Each number on its own: the two parts of a complex element keep their places. */
-static void swap_numbers(char *data, size_t size, size_t number_size)
-{
-    for (size_t i = 0; i < size; i += number_size) {
-        if (number_size == sizeof(uint64_t))
-            swap64(data + i);
-        else if (number_size == sizeof(uint32_t))
-            swap32(data + i);
-        else if (number_size == sizeof(uint16_t))
-            swap16(data + i);
-    }
 }
 
 static void raw_swap(const struct raw *raw)
@@ -300,27 +320,38 @@ static enum error raw_settle(struct raw *raw, struct problem *problem)
     return wrong_length(raw, raw->received_bytes, "ends", problem);
 }
 
+/* Of a body whose length was not known, the shapes are by now. */
+static enum error raw_end_stream(struct raw *raw, struct problem *problem)
+{
+    const struct options *options = &raw->request->options;
+    struct shape result;
+    enum error err = shape_dot(&options->shape_a, &options->shape_b, &result, problem);
+    if (err != ERR_OK)
+        return err;
+    if (!is_one_row(raw, &result))
+        return not_one_row(problem);
+    rounds_finish(&raw->rounds);
+    return ERR_OK;
+}
+
 static enum error raw_finish(struct decoder *decoder, struct problem *problem)
 {
     struct raw *raw = (struct raw *)decoder;
     struct request *request = raw->request;
     const struct options *options = &request->options;
     enum error err = raw_settle(raw, problem);
+    if (err == ERR_OK && request->is_streamed)
+        err = raw_end_stream(raw, problem);
     if (err == ERR_OK)
         err = request_pairs(request, 1, problem);
     if (err != ERR_OK)
         return err;
-    if (options->order == ORDER_BIG)
+    if (options->order == ORDER_BIG && !request->is_streamed)
         raw_swap(raw);
     request->pair->a = (struct tensor){.dtype = options->dtype, .shape = options->shape_a};
     request->pair->b = (struct tensor){
         .dtype = options->dtype, .shape = options->shape_b, .offset = raw->b_offset};
     return ERR_OK;
-}
-
-static void raw_destroy(struct decoder *decoder)
-{
-    free(decoder);
 }
 
 const struct encoding encoding_raw = {

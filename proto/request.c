@@ -113,8 +113,9 @@ static bool result_is_possible(enum dtype dtype, enum dtype result)
     return dtype_is_float(result) || (dtype_is_integer(dtype) && result == DTYPE_INT64);
 }
 
-static enum error check_dtypes(struct options *options, struct problem *problem)
+enum error request_check_options(struct request *request, struct problem *problem)
 {
+    struct options *options = &request->options;
     options_settle_dtype(options);
     if (options->result_dtype == DTYPE_UNKNOWN)
         options->result_dtype = default_result(options->dtype);
@@ -130,7 +131,7 @@ static enum error check_dtypes(struct options *options, struct problem *problem)
 
 enum error request_check(struct request *request, uint64_t max_results, struct problem *problem)
 {
-    enum error err = check_dtypes(&request->options, problem);
+    enum error err = request_check_options(request, problem);
     if (err != ERR_OK)
         return err;
     assert(request->is_pairs || request->pair_count == 1);

@@ -29,6 +29,8 @@ enum option {
     OPTION_CONJUGATE = 1 << 8,
     OPTION_SHAPE_A = 1 << 9,
     OPTION_SHAPE_B = 1 << 10,
+    OPTION_LAYOUT = 1 << 11,
+    OPTIONS_OF_RAW = OPTION_SHAPE_A | OPTION_SHAPE_B | OPTION_LAYOUT, /* of no other body */
 };
 
 struct options {
@@ -46,10 +48,21 @@ struct options {
     bool diagnostics;
     bool conjugate;                /* a's elements; without effect on real types */
     struct shape shape_a, shape_b; /* of a raw body, when given */
+    uint64_t block; /* of a raw body: so many elements of a and of b in turn; 0: all of a first */
+};
+
+/* Takes a row's elements as they arrive: n of a and of b, aligned to their parts' own size, in native
+ * byte order; n is not 0, and either operand's bytes are at most LIMIT_PIECE_BYTES. */
+struct sink {
+    void (*take)(void *context, const void *a, const void *b, uint64_t n);
+    void *context;
+    uint64_t min_bytes; /* a body that is concatenated and shorter is not handed on */
 };
 
 struct request {
     struct options options;
+    const struct sink *sink;  /* borrowed; set before decoder_create(), NULL: there is none */
+    bool is_streamed;         /* set by decoder_create(): the operands go to the sink */
     bool is_pairs;            /* the "pairs" form: results are a list, one a pair */
     struct tensor_pair *pair; /* [pair_count], request_pairs()'s; exactly one unless is_pairs */
     size_t pair_count;
@@ -65,8 +78,8 @@ void request_fini(struct request *request);
 /* Makes room for count pairs, zeroed, once. They end with the request, which may not move. */
 enum error request_pairs(struct request *request, size_t count, struct problem *problem);
 
-/* As what a JSON body writes an option's value. A shape it does not: its arrays nest as they are. */
-enum option_kind { OPTION_TEXT, OPTION_INTEGER, OPTION_BOOLEAN, OPTION_SHAPE };
+/* As what a JSON body writes an option's value. It cannot say how raw elements lie. */
+enum option_kind { OPTION_TEXT, OPTION_INTEGER, OPTION_BOOLEAN, OPTION_RAW };
 
 /* One option, whatever place it is given in. A new one is a row in options.c, with its bit and
  * its field above, which options_equal() compares. */
@@ -101,6 +114,9 @@ typedef enum error (*query_operand)(void *context, const char *name, const char 
                                     struct problem *problem);
 enum error options_from_query(struct options *options, const char *query, query_operand operand,
                               void *context, struct problem *problem);
+
+/* What request_check() needs no operands for: known as soon as every option is. */
+enum error request_check_options(struct request *request, struct problem *problem);
 
 /* Settles defaults, matches types and shapes, numbers the results. Nothing is computable before it.
  * Bounds: result_count <= max_results (ERR_TOO_LARGE). ERR_VALUE: a and b are of different

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "proto/json_memory.h"
 #include "proto/result.h"
 #include "server/exchange.h"
 #include "server/log.h"
@@ -24,7 +25,7 @@ static bool add_headers(struct MHD_Response *response, const struct exchange *ex
     for (int i = 0; ok && i < answer->header_count; i++)
         ok = MHD_add_response_header(response, answer->header[i].name, answer->header[i].value) ==
              MHD_YES;
-    if (ok && (exchange->must_close || exchange_is_draining(exchange)))
+    if (ok && exchange_must_close(exchange))
         ok = MHD_add_response_header(response, "Connection", "close") == MHD_YES;
     return ok;
 }
@@ -75,8 +76,10 @@ enum error answer_send_json_as(struct exchange *exchange, struct answer *answer,
 {
     char *dump = document != NULL ? json_dumps(document, JSON_INDENT(2)) : NULL;
     json_decref(document);
-    if (dump == NULL)
+    if (json_memory_failed() || dump == NULL) { /* what was left out of document does not show */
+        free(dump);
         return ERR_NOMEM;
+    }
     text_clear(&exchange->out);
     text_string(&exchange->out, dump);
     text_string(&exchange->out, "\n");
@@ -168,13 +171,19 @@ void answer_send_problem_early(struct exchange *exchange)
 void answer_send_late(struct connection *connection, enum phase phase, uint64_t limit_ms)
 {
     if (phase == PHASE_REFUSE) {
-        answer_send_problem_early(connection->exchange);
+        if (connection->exchange->status == 0)
+            answer_send_problem_early(connection->exchange);
         return;
     }
+    struct exchange *exchange = connection->exchange;
     struct problem problem;
     (void)problem_set(&problem, ERR_RECEIVE, "the request's %s was not complete in time",
                       phase == PHASE_HEAD ? "head" : "body");
     (void)problem_limit(&problem, limit_ms,
                         phase == PHASE_HEAD ? "head_timeout_ms" : "body_timeout_ms");
     send_past_library(connection, &problem, NULL, NULL);
+    if (exchange == NULL)
+        return;
+    exchange->problem = problem; /* as what it is counted */
+    exchange->status = error_status(problem.error);
 }

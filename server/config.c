@@ -3,11 +3,14 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/listen.h"
@@ -30,13 +33,18 @@ static const struct option {
 enum {
     OPTION_COUNT = sizeof options / sizeof options[0],
     PLACE_BYTES = PATH_MAX + 16, /* of "FILE:LINE", with the NUL */
-    WIDTH_COLUMNS = 80           /* of what is printed for people */
+    WIDTH_COLUMNS = 80,          /* of what is printed for people */
+    PIECE_BYTES = 16 << 10,      /* read at a time */
+    FILE_BYTES_MAX = 1 << 20     /* far more than any file of settings has */
 };
 
 /* Variables that begin with DOTD_ and are not settings. A name that ends in _ stands for all that
  * begin so: Kubernetes describes a Service called dotd to every container by such names. */
 static const char *const foreign_variables[] = {
     "DOTD_CONFIG", "DOTD_BINARY", "DOTD_URL", "DOTD_PORT", "DOTD_PORT_", "DOTD_SERVICE_",
+#ifdef DOTD_FAULTS
+    "DOTD_FAULT", /* gpu/faulty.h */
+#endif
 };
 
 enum source { SOURCE_FILE, SOURCE_ENVIRONMENT, SOURCE_FLAG };
@@ -48,8 +56,9 @@ struct reading {
     const char *flag_value[SETTING_COUNT]; /* borrowed from argv; NULL: not given */
     unsigned line_of[SETTING_COUNT];       /* where the file gave it; 0: it did not */
     unsigned line;                         /* of the file, being read */
-    FILE *file;
-    bool failed; /* message says why; what follows is read past */
+    FILE *file;                            /* its text in memory */
+    int *copy;                             /* of config_load_copy(); NULL: none is wanted */
+    bool failed;                           /* message says why; what follows is read past */
     char *message;
     size_t message_size;
 };
@@ -195,21 +204,100 @@ static int line_take(void *context, const char *section, const char *name, const
     return value_take(r, SOURCE_FILE, setting, value);
 }
 
-static bool file_read(struct reading *r)
+/* All bytes of a descriptor from its beginning on, in one allocation; NULL with errno. */
+static char *bytes_read(int fd, size_t *ret_size)
 {
-    r->file = fopen(r->path, "re");
-    if (r->file == NULL)
-        return refuse(r, "%s: cannot be opened: %s", r->path, strerror(errno));
-    errno = 0;
-    int line = ini_parse_stream(line_read, r, line_take, r);
-    if (ferror(r->file))
-        (void)refuse(r, "%s: cannot be read: %s", r->path, strerror(errno));
-    else if (!r->failed && line > 0)
+    char *bytes = NULL;
+    size_t size = 0;
+    for (;;) {
+        char *grown = size < FILE_BYTES_MAX ? realloc(bytes, size + PIECE_BYTES) : NULL;
+        if (size >= FILE_BYTES_MAX)
+            errno = EFBIG;
+        if (grown == NULL)
+            break;
+        bytes = grown;
+        ssize_t length = read(fd, bytes + size, PIECE_BYTES);
+        if (length < 0)
+            break;
+        if (length == 0) {
+            *ret_size = size;
+            return bytes;
+        }
+        size += (size_t)length;
+    }
+    free(bytes);
+    return NULL;
+}
+
+/* The same of a copy, whose offset other processes share. */
+static char *copy_read(int copy, size_t *ret_size)
+{
+    struct stat status;
+    if (fstat(copy, &status) != 0)
+        return NULL;
+    char *bytes = malloc((size_t)status.st_size + 1);
+    ssize_t length = bytes == NULL ? -1 : pread(copy, bytes, (size_t)status.st_size, 0);
+    if (length < 0) {
+        free(bytes);
+        return NULL;
+    }
+    *ret_size = (size_t)length;
+    return bytes;
+}
+
+static bool copy_make(int *ret, const char *bytes, size_t size)
+{
+    int copy = memfd_create("dotd.ini", MFD_CLOEXEC);
+    if (copy < 0)
+        return false;
+    if (write(copy, bytes, size) != (ssize_t)size) {
+        (void)close(copy);
+        return false;
+    }
+    *ret = copy;
+    return true;
+}
+
+static char *text_read(struct reading *r, size_t *ret_size)
+{
+    if (r->copy != NULL && *r->copy >= 0)
+        return copy_read(*r->copy, ret_size);
+    int fd = open(r->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        (void)refuse(r, "%s: cannot be opened: %s", r->path, strerror(errno));
+        return NULL;
+    }
+    char *text = bytes_read(fd, ret_size);
+    int cause = errno;
+    (void)close(fd);
+    errno = cause;
+    return text;
+}
+
+static bool text_parse(struct reading *r, char *text, size_t size)
+{
+    r->file = fmemopen(text, size, "r");
+    int line = r->file == NULL ? -1 : ini_parse_stream(line_read, r, line_take, r);
+    if (!r->failed && line > 0)
         (void)refuse(r, "%s:%d: neither [section] nor name = value", r->path, line);
     else if (!r->failed && line < 0)
         (void)refuse(r, "%s: out of memory", r->path);
-    (void)fclose(r->file);
+    if (r->file != NULL)
+        (void)fclose(r->file);
     return !r->failed;
+}
+
+static bool file_read(struct reading *r)
+{
+    size_t size = 0;
+    char *text = text_read(r, &size);
+    if (text == NULL)
+        return r->failed ? false : refuse(r, "%s: cannot be read: %s", r->path, strerror(errno));
+    bool is_read = size == 0 || text_parse(r, text, size);
+    if (is_read && r->copy != NULL && *r->copy < 0 && !copy_make(r->copy, text, size))
+        is_read = refuse(r, "%s: cannot be copied: %s", r->path, strerror(errno));
+    free(text);
+    return is_read;
 }
 
 static bool variable_is_foreign(const char *variable, size_t length)
@@ -338,10 +426,20 @@ static bool listen_check(struct reading *r)
 bool config_load(struct config *ret, enum config_action *ret_action, int argc, char **argv,
                  char *message, size_t message_size)
 {
-    struct reading r = {.message = message, .message_size = message_size};
-    r.path = getenv("DOTD_CONFIG");
-    if (r.path != NULL && r.path[0] == '\0')
-        r.path = NULL;
+    return config_load_copy(ret, ret_action, argc, argv, NULL, message, message_size);
+}
+
+static const char *path_default(void)
+{
+    const char *path = getenv("DOTD_CONFIG");
+    return path != NULL && path[0] != '\0' ? path : NULL;
+}
+
+bool config_load_copy(struct config *ret, enum config_action *ret_action, int argc, char **argv,
+                      int *copy, char *message, size_t message_size)
+{
+    struct reading r = {.copy = copy, .message = message, .message_size = message_size};
+    r.path = path_default();
     setting_set_defaults(&r.config);
     *ret_action = CONFIG_USAGE;
     if (!flags_read(&r, argc, argv))
@@ -361,6 +459,30 @@ bool config_load(struct config *ret, enum config_action *ret_action, int argc, c
     *ret = r.config;
     *ret_action = r.action;
     return true;
+}
+
+int config_copy_file(int argc, char **argv)
+{
+    char message[PLACE_BYTES];
+    int copy = -1;
+    size_t size = 0;
+    struct reading r = {.path = path_default(), .message = message, .message_size = sizeof message};
+    if (!flags_read(&r, argc, argv) || r.path == NULL)
+        return -1;
+    char *text = text_read(&r, &size);
+    if (text != NULL)
+        (void)copy_make(&copy, text, size);
+    free(text);
+    return copy;
+}
+
+void config_copy_update(int copy, int from)
+{
+    size_t size;
+    char *text = copy >= 0 && from >= 0 ? copy_read(from, &size) : NULL;
+    if (text != NULL && ftruncate(copy, 0) == 0)
+        (void)!pwrite(copy, text, size, 0);
+    free(text);
 }
 
 /* Writes text in lines of at most WIDTH_COLUMNS, each behind the prefix. */
@@ -434,6 +556,10 @@ void config_print(FILE *out, const struct config *config)
     print_wrapped(out, "# ",
                   "The environment (DOTD_LOG_LEVEL) and the command line (--log-level) come after "
                   "this file and win. Sizes may end in KiB, MiB or GiB.");
+    print_wrapped(out, "# ",
+                  "Those marked live change when dotd is sent SIGHUP; the others when the process "
+                  "that serves is replaced, by SIGUSR2 or a restart. [listen] listen and "
+                  "[processes] supervise need a restart.");
     for (const struct setting *s = settings; s < settings + SETTING_COUNT; s++) {
         if (s->kind == SETTING_SECTION) {
             fprintf(out, "\n[%s]\n", s->name);

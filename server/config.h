@@ -25,6 +25,13 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
       "over by systemd are used instead when there are some.")                                     \
     N(http_threads, 0, 0, CONFIG_THREADS_MAX, "threads that speak HTTP; 0: one a core")            \
     N(max_connections, 16384, 1, 1048576, "connections at once; further ones wait in the backlog") \
+    SECTION("processes")                                                                           \
+    E(supervise, "on", "off|on",                                                                   \
+      "on: one process holds the port, another serves and is replaced when it dies or hangs")      \
+    N(hang_timeout_ms, 30000, 0, 3600000,                                                          \
+      "a thread that has been busy with one thing for so long is hung; 0: none ever is")           \
+    N(restart_pause_max_ms, 5000, 0, 600000,                                                       \
+      "longest pause before the next process is started while they keep failing")                  \
     SECTION("limits")                                                                              \
     N(max_body_bytes, 1ull << 30, 1, 1ull << 40, "largest request body")                           \
     N(memory_budget_bytes, 0, 0, 1ull << 44,                                                       \
@@ -33,7 +40,8 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     N(head_timeout_ms, 10000, 100, 3600000, "a request's head must be complete within this time")  \
     N(body_timeout_ms, 120000, 100, 86400000, "a body must be complete within this time")          \
     N(idle_timeout_ms, 60000, 100, 86400000, "a kept-alive connection may be idle for so long")    \
-    N(write_timeout_ms, 60000, 100, 86400000, "a client must have read its answer within this time") \
+    N(write_timeout_ms, 60000, 100, 86400000,                                                      \
+      "a client must have read its answer within this time")                                       \
     N(job_timeout_ms, 60000, 1, 86400000,                                                          \
       "a result must be ready within this time, unless the request's timeout_ms asks for less")    \
     N(drain_timeout_ms, 30000, 0, 3600000, "after SIGTERM, accepted work may take so long")        \
@@ -43,6 +51,8 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     N(device_bytes, 256ull << 20, 1ull << 20, 1ull << 40, "staging memory on each CUDA device")    \
     N(queue_jobs, 4096, 1, 1048576, "jobs that may wait for one device")                           \
     N(queue_bytes, 0, 0, 1ull << 44, "operand bytes that may wait; 0: the memory budget")          \
+    N(client_share_percent, 75, 1, 100,                                                            \
+      "of both, what one client's address may take; 100: all, as behind a proxy")                  \
     N(batch_jobs, 1024, 1, 65536, "most jobs in one launch")                                       \
     N(inline_terms, 65536, 0, 1ull << 40,                                                          \
       "a CPU job of at most so many products is computed by the HTTP thread itself")               \
@@ -58,6 +68,22 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     E(log_level, "info", "debug|info|warning|error", "least severe line that is written")          \
     E(log_format, "auto", "auto|text|json", "auto: text on a terminal, JSON lines elsewhere")      \
     E(access_log, "off", "off|on", "a line for each request, at info")
+
+/* What SIGHUP changes while dotd runs. Everything else is read at the start of a process. */
+#define SETTING_LIVE_MAP(X) \
+    X(hang_timeout_ms)      \
+    X(restart_pause_max_ms) \
+    X(max_body_bytes)       \
+    X(max_results)          \
+    X(head_timeout_ms)      \
+    X(body_timeout_ms)      \
+    X(idle_timeout_ms)      \
+    X(write_timeout_ms)     \
+    X(job_timeout_ms)       \
+    X(drain_timeout_ms)     \
+    X(accuracy)             \
+    X(log_level)            \
+    X(access_log)
 
 struct config {
 #define CONFIG_SECTION(name)
@@ -88,6 +114,18 @@ enum config_action {
 bool config_load(struct config *ret, enum config_action *ret_action, int argc, char **argv,
                  char *message, size_t message_size);
 
+/* The same for a process that other processes follow. *copy is a memfd that holds the file's bytes:
+ * they are read from there; -1: the file is read, and *copy becomes such a copy unless there is no
+ * file. So all of them go by one text, whatever happens to the file meanwhile. */
+bool config_load_copy(struct config *ret, enum config_action *ret_action, int argc, char **argv,
+                      int *copy, char *message, size_t message_size);
+
+/* A copy of the file as it is, whether or not it is in order; -1 with errno. There must be one. */
+int config_copy_file(int argc, char **argv);
+
+/* Makes copy hold what from holds; a reader at the same moment may see neither. -1 for either: not. */
+void config_copy_update(int copy, int from);
+
 void config_help(FILE *out);
 void config_print(FILE *out, const struct config *config); /* a complete, commented dotd.ini */
 
@@ -98,6 +136,7 @@ uint64_t config_memory_limit_under(const char *root);
 
 /* Calls back for every numeric setting, with its value in force: GET /v1/limits. */
 void config_each_number(const struct config *config,
-                        void (*each)(void *context, const char *name, uint64_t value), void *context);
+                        void (*each)(void *context, const char *name, uint64_t value),
+                        void *context);
 
 #endif

@@ -55,14 +55,18 @@ static void watch_leaving(struct connections *all, struct connection *connection
 }
 
 /* A client that has left in a phase where it was to send more, and of whom nothing is unread, will
- * never complete that phase. One with a job or an answer under way may still read it. */
+ * never complete that phase. One with an answer under way may still read it. One that waits for a
+ * device may have closed its side only, and read on; but who hangs up looks the same, and devices
+ * are dear. */
 static void check_leaving(struct connections *all, struct connection *connection)
 {
     int unread = 0;
     enum phase phase = connection->phase;
-    if (phase == PHASE_WORK || phase == PHASE_ANSWER)
+    if (phase == PHASE_ANSWER)
         return; /* looked at again in PHASE_IDLE */
-    if (ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0)
+    if (phase == PHASE_WORK)
+        all->on_left(connection);
+    else if (ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0)
         watch_leaving(all, connection, EPOLL_CTL_MOD);
     else
         connection_cut(connection);
@@ -96,7 +100,8 @@ void connection_enter(struct connections *all, struct connection *connection, en
     append_to_phase(all, connection, phase, now_ns);
     /* Not at once: libmicrohttpd may have read further requests already, and begins the next one
      * before the event comes again. */
-    if (connection->has_left && phase == PHASE_IDLE && !connection->is_cut)
+    bool is_asked = phase == PHASE_IDLE || phase == PHASE_WORK;
+    if (connection->has_left && is_asked && !connection->is_cut)
         watch_leaving(all, connection, EPOLL_CTL_MOD);
 }
 
@@ -161,7 +166,17 @@ void connection_on_event(struct connections *all, struct connection *connection)
 void connections_cancel_work(struct connections *all)
 {
     for (struct connection *c = all->queue[PHASE_WORK].first; c != NULL; c = c->next)
-        __atomic_store_n(c->job_is_cancelled, true, __ATOMIC_RELAXED);
+        all->on_cancel(c);
+}
+
+/* The earliest stays first: all that would end later now end at the same time. */
+void connections_hurry_idle(struct connections *all, int64_t now_ns, uint64_t idle_ms)
+{
+    struct phase_queue *queue = &all->queue[PHASE_IDLE];
+    queue->duration_ns = (int64_t)idle_ms * 1000000;
+    for (struct connection *c = queue->first; c != NULL; c = c->next)
+        if (c->deadline_ns > now_ns + queue->duration_ns)
+            c->deadline_ns = now_ns + queue->duration_ns;
 }
 
 /* A client that has begun a request is told why it is cut off; an idle one is only closed. */

@@ -20,7 +20,7 @@ enum phase {
     PHASE_HEAD,   /* the head of a request is due */
     PHASE_BODY,   /* its body is due */
     PHASE_REFUSE, /* the rest of a refused body is due: then its client hears why */
-    PHASE_WORK,   /* its job is with a device: no deadline here, the job has its own */
+    PHASE_WORK,   /* it waits for a device: no deadline here, the request has its own */
     PHASE_ANSWER, /* the client must read the answer */
     PHASE_IDLE,   /* kept alive, nothing asked */
     PHASE_LINGER, /* answered and closed, but what it still sends is read (connection_linger) */
@@ -38,7 +38,7 @@ struct connection {
     bool has_left;                      /* its client sends no more: what is unread is the last */
     bool must_linger;                   /* close only when the client has stopped sending */
     uint64_t linger_bytes;              /* read while lingering */
-    bool *job_is_cancelled;             /* in PHASE_WORK: the job's flag, which is atomic */
+    uint64_t client;                    /* whose it is (peer.h) */
 };
 
 /* Connections of one loop that linger at once, beyond max_connections; later ones just close. */
@@ -55,6 +55,10 @@ struct connections {
     int epoll; /* the loop's; descriptors are added here, data.ptr the connection */
     /* Answers a client whose request's head or body was not complete within limit_ms. */
     void (*on_late)(struct connection *connection, enum phase phase, uint64_t limit_ms);
+    /* In PHASE_WORK its client has left: nobody is there to answer. */
+    void (*on_left)(struct connection *connection);
+    /* In PHASE_WORK: what a device has not begun for it need not be begun. */
+    void (*on_cancel)(struct connection *connection);
 };
 
 /* Also watches for the client's leaving. libmicrohttpd may miss it: it waits for a further edge after
@@ -84,6 +88,9 @@ void connection_on_event(struct connections *all, struct connection *connection)
 
 /* The time for draining is over: jobs that no device has begun are dropped. */
 void connections_cancel_work(struct connections *all);
+
+/* From now on a connection may be idle for idle_ms only; those that are, for so long from now. */
+void connections_hurry_idle(struct connections *all, int64_t now_ns, uint64_t idle_ms);
 
 /* Ends every connection whose phase is over its time. Returns the next deadline, INT64_MAX: none. */
 int64_t connections_expire(struct connections *all, int64_t now_ns);

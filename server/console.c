@@ -37,8 +37,8 @@
     X(ru, "texts/ru.json", "application/json")                   \
     X(uk, "texts/uk.json", "application/json")
 
-/* The assembler takes each file in as it is: an array in C source would cost the compiler seconds.
- * server/CMakeLists.txt has this file compiled again when one of them changes. */
+/* The assembler takes each file in as it is: an array in C source would want a program that writes
+ * it. server/CMakeLists.txt has this file compiled again when one of them changes. */
 #define EMBED(symbol, path, type)                                                    \
     __asm__(".pushsection .rodata\n"                                                 \
             "console_file_" #symbol ":\n"                                            \
@@ -77,7 +77,7 @@ static void make_etags(void)
     }
 }
 
-/* "W/" before it makes no difference (RFC 9110 section 13.1.2), and no other tag can contain ours. */
+/* "W/" before it makes no difference (RFC 9110 section 13.1.2); no other tag contains ours. */
 static bool is_fresh(const struct exchange *exchange, const char *etag)
 {
     const char *list = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "If-None-Match");

@@ -12,7 +12,7 @@
 
 struct exchange;
 
-/* True when the console is switched on and the client likes HTML better than JSON, as browsers do. */
+/* True when the console is on and the client likes HTML better than JSON, as browsers do. */
 bool console_is_wanted(const struct exchange *exchange);
 
 enum error console_page(struct exchange *exchange, struct problem *problem);  /* of GET / */

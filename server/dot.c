@@ -13,6 +13,8 @@
 #include "server/exchange.h"
 #include "server/exchanges.h"
 #include "server/loop.h"
+#include "server/metrics.h"
+#include "server/stream.h"
 
 static const struct config *config_of(const struct exchange *exchange)
 {
@@ -29,7 +31,7 @@ static struct lab *lab_of(const struct exchange *exchange)
     return loop_http(exchange->loop)->lab;
 }
 
-/* ---- before the body ----------------------------------------------------------------------- */
+/* ---- the head ------------------------------------------------------------------------------ */
 
 static enum error settle_accept(struct exchange *exchange, struct problem *problem)
 {
@@ -49,45 +51,68 @@ static enum error check_size(const struct exchange *exchange, struct problem *pr
     return admit_size(exchange, config_of(exchange)->max_body_bytes, "max_body_bytes", problem);
 }
 
-enum error dot_begin(struct exchange *exchange, struct problem *problem)
+/* The header says what the query string and the body may say as well. */
+static enum error take_header(struct exchange *exchange, struct problem *problem)
 {
-    struct dot_exchange *dot = &exchange->dot;
-    const struct encoding *encoding;
-    uint64_t body_bytes = exchange->head.is_chunked ? BODY_CHUNKED : exchange->head.content_length;
-    request_init(&dot->request, gpu_buffers(gpu_of(exchange)));
-    enum error error = admit_open(exchange, problem);
-    if (error == ERR_OK)
-        error = encoding_for(exchange->head.content_type, &encoding, problem);
-    if (error == ERR_OK)
-        error = admit_coding(exchange, problem);
-    if (error == ERR_OK)
-        error = settle_accept(exchange, problem);
-    if (error == ERR_OK)
-        error = check_size(exchange, problem);
-    if (error == ERR_OK)
-        error = options_from_query(&dot->request.options, exchange->query, NULL, NULL, problem);
-    if (error == ERR_OK)
-        error = decoder_create(&dot->decoder, encoding, &dot->request, body_bytes,
-                               config_of(exchange)->memory_budget_bytes, problem);
-    return error;
+    const struct head *head = &exchange->head;
+    unsigned seen = 0;
+    if (head->timeout_ms == NULL)
+        return ERR_OK;
+    if (head->repeats_timeout)
+        return problem_set(problem, ERR_OPTION, "X-Timeout-Ms is given twice");
+    return options_set(&exchange->dot.request.options, &seen, "timeout_ms", head->timeout_ms,
+                       problem);
 }
 
-/* ---- the body ------------------------------------------------------------------------------ */
+/* ---- deadlines ----------------------------------------------------------------------------- */
 
-enum error dot_body(struct exchange *exchange, const char *data, size_t size,
-                    struct problem *problem)
+/* When the time that the request allows is over, from its request line on; INT64_MAX: never. */
+static int64_t asked_until_ns(const struct exchange *exchange)
 {
-    struct dot_exchange *dot = &exchange->dot;
-    enum error error = check_size(exchange, problem);
-    if (error != ERR_OK)
-        return error;
-    int64_t start_ns = clock_ns();
-    error = decoder_feed(dot->decoder, data, size, problem);
-    dot->decode_ns += clock_ns() - start_ns;
-    return error;
+    uint64_t asked_ms = exchange->dot.request.options.timeout_ms;
+    if (asked_ms == 0 || asked_ms > (uint64_t)(INT64_MAX - exchange->begun_ns) / 1000000)
+        return INT64_MAX;
+    return exchange->begun_ns + (int64_t)asked_ms * 1000000;
 }
 
-/* ---- after the body ------------------------------------------------------------------------ */
+/* When the server's own time is over: that of devices, which have nothing to do before the operands
+ * are there. */
+static int64_t allowed_until_ns(const struct exchange *exchange)
+{
+    int64_t since_ns = exchange->dot.decoded_ns > 0 ? exchange->dot.decoded_ns : clock_ns();
+    return since_ns + (int64_t)config_of(exchange)->job_timeout_ms * 1000000;
+}
+
+/* Does the request allow less time than the server? */
+static bool is_hurried(const struct exchange *exchange)
+{
+    return asked_until_ns(exchange) < allowed_until_ns(exchange);
+}
+
+static int64_t deadline_of(const struct exchange *exchange)
+{
+    return is_hurried(exchange) ? asked_until_ns(exchange) : allowed_until_ns(exchange);
+}
+
+void dot_set_deadline(struct exchange *exchange)
+{
+    bool waits = exchange->is_paused || exchange->dot.decoded_ns > 0;
+    int64_t at_ns = waits ? deadline_of(exchange) : asked_until_ns(exchange);
+    exchange_set_deadline(exchange, at_ns);
+}
+
+enum error dot_late(struct exchange *exchange, struct problem *problem)
+{
+    bool by_request = is_hurried(exchange);
+    const char *name = by_request ? "timeout_ms" : "job_timeout_ms";
+    uint64_t timeout_ms =
+        by_request ? exchange->dot.request.options.timeout_ms : config_of(exchange)->job_timeout_ms;
+    (void)problem_set(problem, ERR_DEADLINE, "the result was not ready within the %llu ms of %s",
+                      (unsigned long long)timeout_ms, name);
+    return problem_limit(problem, timeout_ms, name);
+}
+
+/* ---- settling ------------------------------------------------------------------------------ */
 
 /* A kernel is named instead of an accuracy: "exact", or one of those that are not. */
 static bool names_exact(const struct options *options)
@@ -120,6 +145,11 @@ static enum error settle_accuracy(struct exchange *exchange, struct problem *pro
 static bool is_exact(const struct options *options)
 {
     return options->accuracy == ACCURACY_EXACT || dtype_is_integer(options->dtype);
+}
+
+enum accuracy dot_accuracy(const struct options *options)
+{
+    return is_exact(options) ? ACCURACY_EXACT : ACCURACY_FAST;
 }
 
 /* The kernel is none of the device's own: a rung of the ladder, which the lab places itself. */
@@ -157,24 +187,6 @@ static enum error settle_kernel(struct exchange *exchange, int device, struct pr
     return ERR_OK;
 }
 
-/* Does the request allow less time than the server? */
-static bool is_hurried(const struct exchange *exchange)
-{
-    uint64_t asked_ms = exchange->dot.request.options.timeout_ms;
-    return asked_ms > 0 && asked_ms < config_of(exchange)->job_timeout_ms;
-}
-
-static uint64_t timeout_of(const struct exchange *exchange)
-{
-    return is_hurried(exchange) ? exchange->dot.request.options.timeout_ms
-                                : config_of(exchange)->job_timeout_ms;
-}
-
-static int64_t deadline_of(const struct exchange *exchange)
-{
-    return exchange->dot.decoded_ns + (int64_t)timeout_of(exchange) * 1000000;
-}
-
 static enum error no_device(const struct options *options, struct problem *problem)
 {
     char name[24] = "a CUDA device";
@@ -185,32 +197,143 @@ static enum error no_device(const struct options *options, struct problem *probl
     return pointer_set(problem, "/device");
 }
 
+/* A streamed body passes through this processor's cache anyway: it goes elsewhere only when told. */
 static enum error place(const struct exchange *exchange, int *ret, struct problem *problem)
 {
     const struct dot_exchange *dot = &exchange->dot;
     const struct options *options = &dot->request.options;
-    enum error error = gpu_place(gpu_of(exchange), options->placement, options->device_index,
+    enum placement placement = options->placement;
+    if (dot->request.is_streamed && placement == PLACE_AUTO)
+        placement = PLACE_CPU;
+    enum error error = gpu_place(gpu_of(exchange), placement, options->device_index,
                                  dot->request.buffer.used, ret);
     return error == ERR_OK ? error : no_device(options, problem);
 }
 
+/* ---- before the body ----------------------------------------------------------------------- */
+
+/* A rung of the ladder gets whole rows. */
+static bool may_stream(const struct options *options)
+{
+    return names_exact(options) || ladder_find(options->kernel) == NULL;
+}
+
+/* Everything that the options decide is decided before the first element is added. */
+static enum error begin_stream(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    int device;
+    dot->request.result_count = 1;
+    enum error error = settle_accuracy(exchange, problem);
+    if (error == ERR_OK)
+        error = request_check_options(&dot->request, problem);
+    if (error == ERR_OK && dot->wants_raw)
+        error = result_headers_suffice(&dot->request, problem);
+    if (error == ERR_OK)
+        error = place(exchange, &device, problem);
+    if (error == ERR_OK)
+        error = settle_kernel(exchange, device, problem);
+    if (error == ERR_OK && stream_create(&dot->stream, exchange, device) != ERR_OK)
+        error = problem_set(problem, ERR_NOMEM, "no memory for a sum");
+    return error;
+}
+
+enum error dot_begin(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    const struct encoding *encoding;
+    uint64_t body_bytes = exchange->head.is_chunked ? BODY_CHUNKED : exchange->head.content_length;
+    request_init(&dot->request, gpu_buffers(gpu_of(exchange)));
+    enum error error = admit_open(exchange, problem);
+    if (error == ERR_OK)
+        error = encoding_for(exchange->head.content_type, &encoding, problem);
+    if (error == ERR_OK)
+        error = admit_coding(exchange, problem);
+    if (error == ERR_OK)
+        error = settle_accept(exchange, problem);
+    if (error == ERR_OK)
+        error = check_size(exchange, problem);
+    if (error == ERR_OK)
+        error = options_from_query(&dot->request.options, exchange->query, NULL, NULL, problem);
+    if (error == ERR_OK)
+        error = take_header(exchange, problem);
+    dot->sink = (struct sink){stream_take, exchange, STREAM_BYTES_MIN};
+    if (may_stream(&dot->request.options))
+        dot->request.sink = &dot->sink;
+    if (error == ERR_OK)
+        error = decoder_create(&dot->decoder, encoding, &dot->request, body_bytes,
+                               config_of(exchange)->memory_budget_bytes, problem);
+    if (error == ERR_OK && dot->request.is_streamed)
+        error = begin_stream(exchange, problem);
+    if (error == ERR_OK)
+        dot_set_deadline(exchange);
+    return error;
+}
+
+/* ---- the body ------------------------------------------------------------------------------ */
+
+enum error dot_body(struct exchange *exchange, const char *data, size_t size,
+                    struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    enum error error = check_size(exchange, problem);
+    if (error != ERR_OK)
+        return error;
+    int64_t start_ns = clock_ns() - stream_compute_ns(dot->stream);
+    error = decoder_feed(dot->decoder, data, size, problem);
+    dot->decode_ns += clock_ns() - stream_compute_ns(dot->stream) - start_ns;
+    if (error != ERR_OK || dot->stream == NULL)
+        return error;
+    error = stream_advance(dot->stream);
+    return error == ERR_OK ? error : dot_refuse(exchange, error, problem);
+}
+
+/* ---- after the body ------------------------------------------------------------------------ */
+
+void dot_fill_job(const struct exchange *exchange, struct job *job)
+{
+    const struct options *options = &exchange->dot.request.options;
+    job->accuracy = dot_accuracy(options);
+    job->result_dtype = options->result_dtype;
+    job->conjugate = options->conjugate;
+    job->wants_abs = options->diagnostics;
+    job->client = exchange->connection->client;
+    job->deadline_ns = deadline_of(exchange);
+    job->port = loop_port(exchange->loop);
+}
+
+/* ERR_DEADLINE: receiving has taken all the time there was. */
 static enum error make_job(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
     enum error error = job_plan(&exchange->job, dot->request.pair, dot->request.pair_count);
     if (error != ERR_OK)
         return problem_set(problem, error, "no memory for so many results");
-    const struct options *options = &dot->request.options;
-    exchange->job.accuracy = is_exact(options) ? ACCURACY_EXACT : ACCURACY_FAST;
-    exchange->job.result_dtype = options->result_dtype;
-    exchange->job.conjugate = options->conjugate;
-    exchange->job.wants_abs = options->diagnostics;
+    dot->decoded_ns = clock_ns();
+    dot_fill_job(exchange, &exchange->job);
     exchange->job.base = dot->request.buffer.block.data;
     exchange->job.bytes = dot->request.buffer.used;
-    dot->decoded_ns = clock_ns();
-    exchange->job.deadline_ns = deadline_of(exchange);
-    exchange->job.port = loop_port(exchange->loop);
-    return ERR_OK;
+    return exchange->job.deadline_ns > dot->decoded_ns ? ERR_OK : dot_late(exchange, problem);
+}
+
+enum error dot_refuse(struct exchange *exchange, enum error error, struct problem *problem)
+{
+    switch (error) {
+    case ERR_DEADLINE:
+        return dot_late(exchange, problem);
+    case ERR_BUSY:
+        return problem_set(problem, error, "%s",
+                           exchange->dot.rung != NULL
+                               ? "the lab's queue is full (lab_jobs)"
+                               : "the device's queue is full (queue_jobs, queue_bytes)");
+    case ERR_NOMEM:
+        return problem_set(problem, error, "no memory for the operands on their way to the device");
+    case ERR_CLOSED:
+    case ERR_NO_DEVICE:
+        return problem_set(problem, error, "the device takes no more work");
+    default:
+        return problem_set(problem, error, "the device could not compute the result");
+    }
 }
 
 /* On the lab's thread. */
@@ -218,7 +341,7 @@ static enum error run_rung(struct job *job)
 {
     struct exchange *exchange = exchange_of_job(job);
     const struct dot_exchange *dot = &exchange->dot;
-    return lab_dot(lab_of(exchange), dot->rung, dot->rung_device, job, &exchange->problem);
+    return lab_dot(lab_of(exchange), dot->rung, dot->rung_device, job, &exchange->job_problem);
 }
 
 static enum error check_rung(struct exchange *exchange, struct problem *problem)
@@ -232,16 +355,13 @@ static enum error check_rung(struct exchange *exchange, struct problem *problem)
 
 static enum error submit(struct exchange *exchange, int device, struct problem *problem)
 {
-    bool is_rung = exchange->dot.rung != NULL;
-    enum error error = is_rung ? lab_submit(lab_of(exchange), &exchange->job)
-                               : gpu_submit(gpu_of(exchange), device, &exchange->job);
-    if (error == ERR_BUSY)
-        return problem_set(problem, ERR_BUSY,
-                           is_rung ? "the lab's queue is full (lab_jobs)"
-                                   : "the device's queue is full (queue_jobs, queue_bytes)");
+    enum error error = exchange->dot.rung != NULL
+                           ? lab_submit(lab_of(exchange), &exchange->job)
+                           : gpu_submit(gpu_of(exchange), device, &exchange->job);
     if (error != ERR_OK)
-        return problem_set(problem, error, "the device takes no more work");
+        return dot_refuse(exchange, error, problem);
     exchange_suspend(exchange);
+    dot_set_deadline(exchange);
     return ERR_OK;
 }
 
@@ -271,15 +391,37 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
     return dot_resume(exchange, problem);
 }
 
+/* All but the last slice is computed already. */
+static enum error end_stream(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    bool is_complete;
+    enum error error = request_check(&dot->request, config_of(exchange)->max_results, problem);
+    if (error == ERR_OK)
+        error = make_job(exchange, problem);
+    if (error != ERR_OK)
+        return error;
+    error = stream_end(dot->stream, &is_complete);
+    if (error != ERR_OK)
+        return dot_refuse(exchange, error, problem);
+    if (is_complete)
+        return dot_resume(exchange, problem);
+    exchange_wait(exchange);
+    dot_set_deadline(exchange);
+    return ERR_OK;
+}
+
 enum error dot_finish(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
-    int64_t start_ns = clock_ns();
+    int64_t start_ns = clock_ns() - stream_compute_ns(dot->stream);
     enum error error = decoder_finish(dot->decoder, problem);
-    dot->decode_ns += clock_ns() - start_ns;
+    dot->decode_ns += clock_ns() - stream_compute_ns(dot->stream) - start_ns;
     decoder_destroy(dot->decoder);
     dot->decoder = NULL;
-    return error == ERR_OK ? compute(exchange, problem) : error;
+    if (error != ERR_OK)
+        return error;
+    return dot->stream != NULL ? end_stream(exchange, problem) : compute(exchange, problem);
 }
 
 enum error dot_finish_query(struct exchange *exchange, struct problem *problem)
@@ -294,24 +436,29 @@ enum error dot_finish_query(struct exchange *exchange, struct problem *problem)
     exchange->first_byte_ns = clock_ns();
     error = query_decode(&dot->request, exchange->query, config_of(exchange)->memory_budget_bytes,
                          problem);
+    if (error == ERR_OK)
+        error = take_header(exchange, problem);
     dot->decode_ns = clock_ns() - exchange->first_byte_ns;
     return error == ERR_OK ? compute(exchange, problem) : error;
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* Stamps are consecutive, so the parts add up to the time from the first byte to now. */
+/* Stamps are consecutive, so the parts add up to the time from the first byte to now. What a stream
+ * added while its body came, and its waiting for a device, is taken out of the time of receiving. */
 static struct timing timing_of(const struct exchange *exchange)
 {
     const struct dot_exchange *dot = &exchange->dot;
     const struct job_times *times = &exchange->job.times;
     int64_t device_ns = times->copy_in_ns + times->compute_ns + times->copy_out_ns;
+    int64_t added_ns = stream_compute_ns(dot->stream), paused_ns = stream_paused_ns(dot->stream);
     return (struct timing){
-        .receive_ns = dot->decoded_ns - exchange->first_byte_ns - dot->decode_ns,
+        .receive_ns =
+            dot->decoded_ns - exchange->first_byte_ns - dot->decode_ns - added_ns - paused_ns,
         .decode_ns = dot->decode_ns,
-        .queue_ns = clock_ns() - dot->decoded_ns - device_ns,
+        .queue_ns = clock_ns() - dot->decoded_ns - device_ns + paused_ns,
         .copy_in_ns = times->copy_in_ns,
-        .compute_ns = times->compute_ns,
+        .compute_ns = times->compute_ns + added_ns,
         .copy_out_ns = times->copy_out_ns,
     };
 }
@@ -371,28 +518,13 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
     return answer_send(exchange, &answer);
 }
 
-static enum error refuse_late(const struct exchange *exchange, struct problem *problem)
+static enum error refuse_job(struct exchange *exchange, struct problem *problem)
 {
-    const char *name = is_hurried(exchange) ? "timeout_ms" : "job_timeout_ms";
-    uint64_t timeout_ms = timeout_of(exchange);
-    (void)problem_set(problem, ERR_DEADLINE, "the result was not ready within the %llu ms of %s",
-                      (unsigned long long)timeout_ms, name);
-    return problem_limit(problem, timeout_ms, name);
-}
-
-static enum error refuse_job(const struct exchange *exchange, struct problem *problem)
-{
-    const struct job *job = &exchange->job;
-    switch (job->error) {
-    case ERR_DEADLINE:
-        return refuse_late(exchange, problem);
-    case ERR_CLOSED:
-        return problem_set(problem, ERR_CLOSED, "the job was dropped");
-    default:
-        if (problem->error == job->error) /* the lab has said why */
-            return job->error;
-        return problem_set(problem, job->error, "the device could not compute the result");
+    if (exchange->job_problem.error == exchange->job.error) { /* the lab has said why */
+        *problem = exchange->job_problem;
+        return problem->error;
     }
+    return dot_refuse(exchange, exchange->job.error, problem);
 }
 
 /* Who computed the job; result borrows from *where. */
@@ -420,6 +552,8 @@ static void tell_where(const struct exchange *exchange, union where *where, stru
 enum error dot_resume(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
+    if (dot->stream != NULL)
+        stream_settle(dot->stream, &exchange->job);
     if (exchange->job.error == ERR_OK && clock_ns() > exchange->job.deadline_ns)
         exchange->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
     if (exchange->job.error != ERR_OK)
@@ -437,12 +571,28 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     result.timing = timing_of(exchange);
     enum error error =
         dot->wants_raw ? send_raw(exchange, &result, problem) : send_json(exchange, &result);
+    if (error == ERR_OK)
+        metrics_count_computed(loop_metrics(exchange->loop), &result.timing, exchange->job.device,
+                               dot_accuracy(&dot->request.options), dot->request.result_count);
     job_fini(&exchange->job); /* the client may take its time, but not with these */
     return error;
 }
 
+void dot_on_slice(struct exchange *exchange, struct job *slice)
+{
+    stream_on_slice(exchange->dot.stream, slice);
+}
+
+void dot_cancel(struct dot_exchange *dot)
+{
+    stream_cancel(dot->stream);
+}
+
 void dot_fini(struct dot_exchange *dot)
 {
+    stream_destroy(dot->stream);
     decoder_destroy(dot->decoder);
+    dot->stream = NULL;
+    dot->decoder = NULL;
     request_fini(&dot->request);
 }

@@ -15,6 +15,8 @@ struct exchange;
 struct dot_exchange {
     struct request request;  /* zeroed until begin */
     struct decoder *decoder; /* owned; NULL before and after the body */
+    struct sink sink;        /* where a streamed body's elements go */
+    struct stream *stream;   /* owned; NULL: the body is not streamed */
     const struct rung *rung; /* of the ladder, that computes on the lab's thread; NULL: none */
     int rung_device;         /* where, as gpu/lab.h counts */
     bool wants_raw;          /* Accept asked for octet-stream */
@@ -28,7 +30,19 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
 enum error dot_finish(struct exchange *exchange, struct problem *problem);
 enum error dot_finish_query(struct exchange *exchange, struct problem *problem);
 enum error dot_resume(struct exchange *exchange, struct problem *problem);
+enum error dot_late(struct exchange *exchange, struct problem *problem);
 
-void dot_fini(struct dot_exchange *dot); /* zeroed is fine */
+/* For exchange.c: a job of the stream is back; no job need be begun any more. */
+void dot_on_slice(struct exchange *exchange, struct job *slice);
+void dot_cancel(struct dot_exchange *dot);
+
+/* For stream.c. */
+enum accuracy dot_accuracy(const struct options *options);           /* settled: exact or fast */
+void dot_fill_job(const struct exchange *exchange, struct job *job); /* all but its operands */
+void dot_set_deadline(
+    struct exchange *exchange); /* until now without the device's time, or with it */
+enum error dot_refuse(struct exchange *exchange, enum error error, struct problem *problem);
+
+void dot_fini(struct dot_exchange *dot); /* zeroed is fine; may be called again */
 
 #endif

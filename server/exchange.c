@@ -10,6 +10,7 @@
 #include "server/exchanges.h"
 #include "server/log.h"
 #include "server/loop.h"
+#include "server/metrics.h"
 
 /* A refused request whose body is no longer than this is read to its end and the connection kept;
  * a longer one is answered at once and the connection closed. */
@@ -190,15 +191,14 @@ static enum MHD_Result refuse_body(struct exchange *exchange)
 
 static enum error find_route(struct exchange *exchange, const char *name)
 {
-    enum method method = method_parse(name);
-    if (method == 0) {
+    if (exchange->method == 0) {
         exchange->must_close = true; /* it may be a header line that was taken for a request */
         return problem_set(&exchange->problem, ERR_UNKNOWN_METHOD,
                            "the method %s is not known here", name);
     }
     enum error error =
-        route_find(loop_http(exchange->loop)->config, exchange->target, method, &exchange->route,
-                   exchange->allow, sizeof exchange->allow, &exchange->problem);
+        route_find(loop_http(exchange->loop)->config, exchange->target, exchange->method,
+                   &exchange->route, exchange->allow, sizeof exchange->allow, &exchange->problem);
     if (error == ERR_OK && exchange->route->body == NULL && has_body(exchange)) {
         exchange->must_close = true; /* who sends one may not know where it ends */
         return problem_set(&exchange->problem, ERR_FRAMING, "%s %s with a body", name,
@@ -212,6 +212,7 @@ static enum MHD_Result on_head(struct exchange *exchange, const char *method, co
     read_head(exchange);
     settle_id(exchange);
     exchange->first_byte_ns = clock_ns();
+    exchange->method = method_parse(method);
     if (head_check(&exchange->head, version, &exchange->problem) != ERR_OK) {
         exchange->must_close = true;
         return refuse_head(exchange);
@@ -268,6 +269,8 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
     (void)loop, (void)mhd, (void)url; /* the target as it came is read instead of the decoded url */
     if (exchange == NULL || exchange->connection->is_cut)
         return MHD_NO;
+    if (exchange->state == EXCHANGE_REFUSED && exchange->status != 0)
+        return MHD_NO; /* answered past the library: what still comes is for the lingering */
     if (exchange->state == EXCHANGE_HEAD)
         return on_head(exchange, method, version);
     if (*data_size > 0)
@@ -292,6 +295,12 @@ static void log_access(const struct exchange *exchange)
               LOG_N("duration_us", (clock_ns() - exchange->begun_ns) / 1000));
 }
 
+static void cancel_jobs(struct exchange *exchange)
+{
+    __atomic_store_n(&exchange->job.cancelled, true, __ATOMIC_RELAXED);
+    dot_cancel(&exchange->dot);
+}
+
 void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closure,
                            enum MHD_RequestTerminationCode code)
 {
@@ -299,24 +308,67 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     (void)mhd, (void)code;
     if (exchange == NULL)
         return;
-    assert(exchange->state != EXCHANGE_WORK); /* a suspended connection cannot complete; one that
-                                                 was resumed can, when its client has gone */
+    /* A suspended connection cannot complete; one that was resumed can, when its client has gone. */
+    assert(exchange->state != EXCHANGE_WORK && !exchange->is_paused);
     *closure = NULL;
     exchange->connection->exchange = NULL;
+    deadlines_clear(loop_deadlines(loop), &exchange->deadline);
+    if (exchange->jobs_out > 0) { /* answered late, or left in the middle of its body */
+        cancel_jobs(exchange);
+        exchange->status = exchange->status == 0 ? STATUS_LEFT : exchange->status;
+    }
     loop_count_answer(loop, exchange->status);
+    metrics_count_request(loop_metrics(loop), exchange);
     if (loop_http(loop)->config->access_log)
         log_access(exchange);
     enter_phase(exchange, PHASE_IDLE);
-    exchange_free(loop_exchanges(loop), exchange);
+    exchange->connection = NULL;
+    exchange->mhd = NULL;
+    if (exchange->jobs_out == 0)
+        exchange_free(loop_exchanges(loop), exchange);
+}
+
+/* ---- asleep -------------------------------------------------------------------------------- */
+
+void exchange_wait(struct exchange *exchange)
+{
+    assert(exchange->state == EXCHANGE_BODY && exchange->jobs_out > 0);
+    exchange->state = EXCHANGE_WORK;
+    MHD_suspend_connection(exchange->mhd);
+    enter_phase(exchange, PHASE_WORK);
 }
 
 void exchange_suspend(struct exchange *exchange)
 {
-    assert(exchange->state == EXCHANGE_BODY);
-    exchange->state = EXCHANGE_WORK;
-    exchange->connection->job_is_cancelled = &exchange->job.cancelled;
+    exchange->jobs_out++;
+    exchange_wait(exchange);
+}
+
+void exchange_pause(struct exchange *exchange)
+{
+    assert(exchange->state == EXCHANGE_BODY && !exchange->is_paused);
+    exchange->is_paused = true;
     MHD_suspend_connection(exchange->mhd);
     enter_phase(exchange, PHASE_WORK);
+}
+
+void exchange_unpause(struct exchange *exchange)
+{
+    assert(exchange->is_paused);
+    exchange->is_paused = false;
+    MHD_resume_connection(exchange->mhd);
+    enter_phase(exchange, PHASE_BODY);
+}
+
+/* Leaves WORK, or a pause, for state. Whoever is awake is left alone: a second resume would be
+ * remembered by libmicrohttpd and end the next sleep. */
+static void wake(struct exchange *exchange, enum exchange_state state)
+{
+    bool is_asleep = exchange->state == EXCHANGE_WORK || exchange->is_paused;
+    exchange->state = state;
+    exchange->is_paused = false;
+    if (is_asleep)
+        MHD_resume_connection(exchange->mhd);
 }
 
 struct exchange *exchange_of_job(struct job *job)
@@ -324,14 +376,77 @@ struct exchange *exchange_of_job(struct job *job)
     return (struct exchange *)((char *)job - offsetof(struct exchange, job));
 }
 
-void exchange_resume(struct exchange *exchange)
+void exchange_on_job(struct exchange *exchange, struct job *job)
 {
-    assert(exchange->state == EXCHANGE_WORK);
-    exchange->state = EXCHANGE_DONE;
-    MHD_resume_connection(exchange->mhd);
+    assert(exchange->jobs_out > 0);
+    exchange->jobs_out--;
+    if (job != &exchange->job)
+        dot_on_slice(exchange, job);
+    if (exchange->jobs_out > 0)
+        return;
+    if (exchange->connection == NULL)
+        exchange_free(loop_exchanges(exchange->loop), exchange);
+    else if (exchange->state == EXCHANGE_WORK)
+        wake(exchange, EXCHANGE_DONE);
+    else if (exchange->state != EXCHANGE_BODY)
+        dot_fini(&exchange->dot); /* refused: its client may read slowly, but not with operands */
+}
+
+void exchange_refuse(struct exchange *exchange)
+{
+    if (exchange->state == EXCHANGE_WORK) {
+        wake(exchange, EXCHANGE_REFUSED);
+        return;
+    }
+    assert(exchange->state == EXCHANGE_BODY);
+    answer_send_problem_early(exchange); /* libmicrohttpd takes no answer now */
+    wake(exchange, EXCHANGE_REFUSED);
+    enter_phase(exchange, PHASE_REFUSE);
+}
+
+void exchange_set_deadline(struct exchange *exchange, int64_t at_ns)
+{
+    assert(exchange->route->late != NULL);
+    struct deadlines *all = loop_deadlines(exchange->loop);
+    if (at_ns < INT64_MAX)
+        deadlines_set(all, &exchange->deadline, at_ns);
+    else
+        deadlines_clear(all, &exchange->deadline);
+}
+
+void exchange_on_deadline(struct deadline *deadline)
+{
+    struct exchange *exchange =
+        (struct exchange *)((char *)deadline - offsetof(struct exchange, deadline));
+    if (exchange->state != EXCHANGE_BODY && exchange->state != EXCHANGE_WORK)
+        return; /* refused or done already */
+    cancel_jobs(exchange);
+    (void)exchange->route->late(exchange, &exchange->problem);
+    exchange_refuse(exchange);
+}
+
+void exchange_on_left(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    cancel_jobs(exchange);
+    exchange->status = STATUS_LEFT;
+    connection_cut(connection);
+    wake(exchange, EXCHANGE_REFUSED);
+    enter_phase(exchange, PHASE_ANSWER); /* should libmicrohttpd not notice, it is cut again */
+}
+
+void exchange_on_cancel(struct connection *connection)
+{
+    cancel_jobs(connection->exchange);
 }
 
 bool exchange_is_draining(const struct exchange *exchange)
 {
     return atomic_load_explicit(&loop_http(exchange->loop)->is_draining, memory_order_relaxed);
+}
+
+bool exchange_must_close(const struct exchange *exchange)
+{
+    return exchange->must_close || exchange_is_draining(exchange) ||
+           atomic_load_explicit(&loop_http(exchange->loop)->is_leaving, memory_order_relaxed);
 }

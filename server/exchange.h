@@ -4,11 +4,13 @@
  * (route.h) do the work. The states are a line, walked once:
  *
  *   HEAD ─▶ BODY ─▶ WORK ─▶ DONE ─▶ ANSWERED   a job that needs a device sleeps in WORK, its
- *     │      ├────────────────────────▲          connection suspended, and is back in DONE;
- *     └──────┴─▶ REFUSED ─────────────┘          a refused body is drained first
+ *     │      ├───────┬────────────────▲          connection suspended, and is back in DONE;
+ *     └──────┴───────┴─▶ REFUSED ─────┘          a refused body is drained first
  *
- * Everything is touched by the loop's own thread only; a worker has exchange->job in WORK,
- * and the lab's exchange->problem and exchange->lab_call as well.
+ * One that is refused, or whose client leaves, while devices still have jobs of it is kept as an
+ * orphan, without a connection, until they are back.
+ * Everything is touched by the loop's own thread only; while it is out a worker has exchange->job, and
+ * the lab job_problem and lab_call as well.
  */
 #ifndef SERVER_EXCHANGE_H
 #define SERVER_EXCHANGE_H
@@ -21,6 +23,7 @@
 #include "proto/error.h"
 #include "proto/text.h"
 #include "server/connection.h"
+#include "server/deadlines.h"
 #include "server/dot.h"
 #include "server/framing.h"
 #include "server/lab_call.h"
@@ -37,23 +40,28 @@ enum exchange_state {
 
 struct exchange {
     struct loop *loop;
-    struct connection *connection;
+    struct connection *connection; /* NULL: an orphan */
     struct MHD_Connection *mhd;
     struct exchange *next_kept; /* exchanges.h, while unused */
     enum exchange_state state;
     struct head head;
+    enum method method;          /* 0: not known */
     const struct route *route;   /* NULL until found */
     char *target;                /* owned: the path as it came, NUL, the query string */
     const char *query;           /* in target; NULL when there is no '?' */
     char id[LIMIT_ID_BYTES + 1]; /* of the log and X-Request-Id */
-    struct problem problem;      /* why, in REFUSED; the lab's in WORK */
+    struct problem problem;      /* why, in REFUSED; answered already if there is a status */
     char allow[64];              /* the header's value, when that is ERR_METHOD */
     bool must_close;             /* the connection ends after this answer */
-    int status;                  /* of the answer; 0 before */
+    bool is_paused;              /* in BODY: no more of it for now, the connection is suspended */
+    int status;                  /* of the answer, or STATUS_LEFT; 0 before */
     int64_t begun_ns;            /* request line seen */
     int64_t first_byte_ns;       /* of the body, or the end of the head when there is none */
     uint64_t body_bytes;         /* so far */
     struct job job;              /* in WORK a device's, or the lab's */
+    struct problem job_problem;  /* the lab's, which says why its job has no result */
+    unsigned jobs_out;           /* that devices have: job, and others of the handler's own */
+    struct deadline deadline;    /* loop_deadlines() */
     struct dot_exchange dot;     /* of /v1/dot */
     struct lab_call *lab_call;   /* of /v1/lab/, owned; NULL before its body */
     uint64_t charged_bytes;      /* of out, in http->answer_bytes */
@@ -68,14 +76,31 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
 void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **exchange,
                            enum MHD_RequestTerminationCode code);
 
-/* Whose job it is. Any thread that has the job. */
+/* No status of HTTP: the client left before its answer, as web servers write it in their logs. */
+enum { STATUS_LEFT = 499 };
+
+/* Whose exchange->job it is. Any thread that has the job. */
 struct exchange *exchange_of_job(struct job *job);
 
-/* The job is done: the connection wakes and the handler answers on the next run. */
-void exchange_resume(struct exchange *exchange);
+/* For the loop. A job is back: with the last one the connection wakes and the handler answers on the
+ * next run. A deadline has passed: 504 at once, whatever the device does. */
+void exchange_on_job(struct exchange *exchange, struct job *job);
+void exchange_on_deadline(struct deadline *deadline);
+void exchange_on_left(struct connection *connection);
+void exchange_on_cancel(struct connection *connection);
 
 /* For handlers. */
-void exchange_suspend(struct exchange *exchange); /* after a job was submitted */
+void exchange_suspend(struct exchange *exchange); /* after exchange->job was submitted */
+void exchange_wait(struct exchange *exchange);    /* likewise, after jobs counted in jobs_out */
+void exchange_pause(struct exchange *exchange);   /* body handlers: until exchange_unpause() */
+void exchange_unpause(struct exchange *exchange);
+void exchange_refuse(
+    struct exchange *exchange); /* outside of handlers: exchange->problem says why */
+
+/* For handlers of a route with late(): when that is to be called, in place of an earlier choice.
+ * INT64_MAX: not at all. */
+void exchange_set_deadline(struct exchange *exchange, int64_t at_ns);
 bool exchange_is_draining(const struct exchange *exchange);
+bool exchange_must_close(const struct exchange *exchange); /* its connection ends with its answer */
 
 #endif

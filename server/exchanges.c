@@ -1,12 +1,14 @@
 /* exchanges.c - exchanges kept for reuse, and their ids (see exchanges.h). */
 #include "server/exchanges.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "server/answer.h"
 #include "server/clock.h"
 #include "server/exchange.h"
+#include "server/loop.h"
 
 enum { EXCHANGES_KEPT = 256 }; /* for reuse, each with its answer's memory */
 
@@ -50,6 +52,8 @@ struct exchange *exchange_new(struct exchanges *all)
 
 void exchange_free(struct exchanges *all, struct exchange *exchange)
 {
+    assert(exchange->jobs_out == 0);
+    deadlines_clear(loop_deadlines(exchange->loop), &exchange->deadline);
     job_fini(&exchange->job);
     dot_fini(&exchange->dot);
     lab_call_free(exchange->lab_call);

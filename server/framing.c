@@ -90,6 +90,12 @@ static void add_request_id(struct head *head, const char *value)
     head->request_id = value;
 }
 
+static void add_timeout_ms(struct head *head, const char *value)
+{
+    head->repeats_timeout |= head->timeout_ms != NULL;
+    head->timeout_ms = value;
+}
+
 static const struct known {
     const char *name;
     size_t size;
@@ -107,6 +113,7 @@ static const struct known {
     KNOWN("Content-Encoding", add_content_encoding),
     KNOWN("Content-Type", add_content_type),
     KNOWN("X-Request-Id", add_request_id),
+    KNOWN("X-Timeout-Ms", add_timeout_ms),
 #undef KNOWN
 };
 

@@ -16,13 +16,15 @@
 #include "server/lab_text.h"
 #include "server/loop.h"
 
+enum { READ_AT_ONCE_BYTES = 16 << 10 }; /* of a body; see settle() */
+
 /* One experiment: which fields its call takes, and its two steps. */
 struct experiment {
     const char *path;
     unsigned takes, needs;                                                /* enum lab_field bits */
     uint64_t max_values;                                                  /* of an operand */
-    enum error (*ask)(struct lab_call *call, struct problem *problem);    /* on the HTTP thread */
-    enum error (*answer)(struct lab_call *call, struct problem *problem); /* on the lab's */
+    enum error (*ask)(struct lab_call *call, struct problem *problem);    /* see settle() */
+    enum error (*answer)(struct lab_call *call, struct problem *problem); /* on the lab's thread */
 };
 
 /* Touched by the loop's thread; in WORK by the lab's. */
@@ -31,6 +33,7 @@ struct lab_call {
     struct lab *lab;                     /* fixed; borrowed */
     struct gpu *gpu;                     /* fixed; borrowed */
     struct buffer body;                  /* as it came; empty once it is read */
+    bool is_settled;                     /* the body is read and the question settled */
     struct lab_request request;
     union {
         struct lab_reduce_ask reduce;
@@ -51,16 +54,6 @@ static enum error place(struct lab_call *call, int *ret, struct problem *problem
     if (lab_place(call->lab, options->placement, options->device_index, ret, problem) == ERR_OK)
         return ERR_OK;
     return pointer_set(problem, "/device");
-}
-
-/* What only the emulation can watch. */
-static enum error place_watched(struct lab_call *call, struct problem *problem)
-{
-    int device;
-    if (lab_place(call->lab, PLACE_CPU, -1, &device, problem) != ERR_OK)
-        return problem->error;
-    assert(device == 0);
-    return ERR_OK;
 }
 
 static enum error check_lengths(const struct lab_request *request, struct problem *problem)
@@ -86,7 +79,7 @@ static enum error ask_reduce(struct lab_call *call, struct problem *problem)
     enum error error = check_lengths(request, problem);
     if (error == ERR_OK)
         error = lab_reduce_settle(&call->ask.reduce, problem);
-    return error == ERR_OK ? place_watched(call, problem) : error;
+    return error;
 }
 
 static enum error answer_reduce(struct lab_call *call, struct problem *problem)
@@ -133,7 +126,7 @@ static enum error ask_shift(struct lab_call *call, struct problem *problem)
                            "give values, or n for 0, 1, 2 and so on, and not both");
     *ask = (struct lab_shift_ask){
         .values = request->values.data,
-        .n = (uint32_t)(has_values ? request->values.count : request->n),
+        .n = has_values ? request->values.count : request->n,
         .barriers = (uint32_t)request->barriers,
         .seed = request->seed,
     };
@@ -156,10 +149,9 @@ static enum error answer_shift(struct lab_call *call, struct problem *problem)
 static enum error ask_barrier(struct lab_call *call, struct problem *problem)
 {
     const struct lab_request *request = &call->request;
-    call->ask.barrier = (struct lab_barrier_ask){
-        .n = (uint32_t)request->n, .where = request->where, .seed = request->seed};
-    enum error error = lab_barrier_settle(&call->ask.barrier, problem);
-    return error == ERR_OK ? place_watched(call, problem) : error;
+    call->ask.barrier =
+        (struct lab_barrier_ask){.n = request->n, .where = request->where, .seed = request->seed};
+    return lab_barrier_settle(&call->ask.barrier, problem);
 }
 
 static enum error answer_barrier(struct lab_call *call, struct problem *problem)
@@ -336,11 +328,26 @@ enum error lab_call_body(struct exchange *exchange, const char *data, size_t siz
 
 /* ---- after the body ------------------------------------------------------------------------ */
 
+/* Reading takes about 20 ns a byte, in which an HTTP thread would serve nobody else. So it reads
+ * short bodies only, that a refusal needs no queue; the lab's thread reads long ones. */
+static enum error settle(struct lab_call *call, struct problem *problem)
+{
+    const struct experiment *experiment = call->experiment;
+    enum error error =
+        lab_request_read(&call->request, call->body.block.data, call->body.used, experiment->takes,
+                         experiment->needs, experiment->max_values, problem);
+    buffer_fini(&call->body);
+    call->is_settled = true;
+    return error == ERR_OK ? experiment->ask(call, problem) : error;
+}
+
 static enum error lab_run(struct job *job)
 {
     struct exchange *exchange = exchange_of_job(job);
     struct lab_call *call = exchange->lab_call;
-    enum error error = call->experiment->answer(call, &exchange->problem);
+    enum error error = call->is_settled ? ERR_OK : settle(call, &exchange->job_problem);
+    if (error == ERR_OK)
+        error = call->experiment->answer(call, &exchange->job_problem);
     text_string(&call->answer, "\n");
     return error == ERR_OK && call->answer.failed ? ERR_NOMEM : error;
 }
@@ -358,38 +365,39 @@ static enum error submit(struct exchange *exchange, struct problem *problem)
     if (error != ERR_OK)
         return problem_set(problem, error, "the lab takes no more work");
     exchange_suspend(exchange);
+    exchange_set_deadline(exchange, job->deadline_ns);
     return ERR_OK;
 }
 
 enum error lab_call_finish(struct exchange *exchange, struct problem *problem)
 {
     struct lab_call *call = exchange->lab_call;
-    const struct experiment *experiment = call->experiment;
-    enum error error =
-        lab_request_read(&call->request, call->body.block.data, call->body.used, experiment->takes,
-                         experiment->needs, experiment->max_values, problem);
-    buffer_fini(&call->body);
-    if (error == ERR_OK)
-        error = experiment->ask(call, problem);
+    enum error error = ERR_OK;
+    if (call->body.used <= READ_AT_ONCE_BYTES)
+        error = settle(call, problem);
     return error == ERR_OK ? submit(exchange, problem) : error;
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-static enum error refuse(const struct exchange *exchange, struct problem *problem)
+enum error lab_call_late(struct exchange *exchange, struct problem *problem)
 {
-    uint64_t timeout_ms = loop_http(exchange->loop)->config->job_timeout_ms;
-    switch (exchange->job.error) {
-    case ERR_DEADLINE:
-        (void)problem_set(problem, ERR_DEADLINE, "the experiment was not done in time");
-        return problem_limit(problem, timeout_ms, "job_timeout_ms");
-    case ERR_CLOSED:
+    (void)problem_set(problem, ERR_DEADLINE, "the experiment was not done in time");
+    return problem_limit(problem, loop_http(exchange->loop)->config->job_timeout_ms,
+                         "job_timeout_ms");
+}
+
+static enum error refuse(struct exchange *exchange, struct problem *problem)
+{
+    enum error error = exchange->job.error;
+    if (error == ERR_DEADLINE)
+        return lab_call_late(exchange, problem);
+    if (error == ERR_CLOSED)
         return problem_set(problem, ERR_CLOSED, "the experiment was dropped");
-    default:
-        if (problem->error == exchange->job.error) /* the lab has said why */
-            return problem->error;
-        return problem_set(problem, exchange->job.error, "the experiment failed");
-    }
+    if (exchange->job_problem.error != error)
+        return problem_set(problem, error, "the experiment failed");
+    *problem = exchange->job_problem; /* the lab has said why */
+    return error;
 }
 
 enum error lab_call_resume(struct exchange *exchange, struct problem *problem)

@@ -32,7 +32,7 @@ static const struct field {
     {"a", FIELD_A, NUMBERS, AT(a), 0, 0},
     {"b", FIELD_B, NUMBERS, AT(b), 0, 0},
     {"values", FIELD_VALUES, NUMBERS, AT(values), 0, 0},
-    {"n", FIELD_N, WHOLE, AT(n), 1, UINT32_MAX},
+    {"n", FIELD_N, WHOLE, AT(n), 1, WHOLE_MAX},
     {"block", FIELD_BLOCK, WHOLE, AT(block), 1, LIMIT_LAB_BLOCK},
     {"seed", FIELD_SEED, WHOLE, AT(seed), 0, WHOLE_MAX},
     {"runs", FIELD_RUNS, WHOLE, AT(runs), 1, LIMIT_LAB_RUNS},

@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/log.h"
+
 enum {
     BACKLOG = 4096,   /* connections not yet accepted; net.core.somaxconn caps it */
     FIRST_PASSED = 3, /* systemd's sockets begin behind stdin, stdout and stderr */
@@ -245,6 +247,15 @@ int listen_open(struct listen_set *ret, const char *address, char *message, size
     }
     *ret = set;
     return 0;
+}
+
+void listen_announce(const struct listen_set *set)
+{
+    for (int i = 0; i < set->count; i++) {
+        log_event(LOG_LEVEL_INFO, "listening", LOG_S("address", set->name[i]));
+        printf("dotd listening on http://%s\n", set->name[i]);
+    }
+    (void)fflush(stdout);
 }
 
 void listen_close(struct listen_set *set)

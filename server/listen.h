@@ -19,6 +19,9 @@ struct listen_set {
 int listen_open(struct listen_set *ret, const char *address, char *message, size_t message_size);
 void listen_close(struct listen_set *set);
 
+/* Says where: to people in the log, on stdout to whoever started the daemon on port 0. */
+void listen_announce(const struct listen_set *set);
+
 /* NULL when address has one of the three forms, whatever host and port stand for; else what it must
  * be, for the end of a sentence ("it must be host:port, [v6]:port or :port"). */
 const char *listen_address_refusal(const char *address);

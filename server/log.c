@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +26,11 @@ enum {
 };
 
 static struct {
-    enum log_level level;
+    atomic_int level; /* any thread, relaxed */
+    /* log_open() only, before other threads start */
     bool is_json, is_coloured;
-} output = {.level = LOG_LEVEL_INFO}; /* log_open() only, before other threads start */
+    char process[LOG_PROCESS_BYTES];
+} output = {.level = LOG_LEVEL_INFO};
 
 static const char *const level_name[] = {
     [LOG_LEVEL_DEBUG] = "debug",
@@ -50,14 +53,20 @@ struct line {
     bool is_cut; /* something did not fit; nothing is added any more */
 };
 
-void log_open(enum log_level level, enum log_format format)
+void log_open(enum log_level level, enum log_format format, const char *process)
 {
     const char *no_color = getenv("NO_COLOR");
     bool is_terminal = isatty(STDERR_FILENO);
-    output.level = level;
+    log_set_level(level);
+    (void)snprintf(output.process, sizeof output.process, "%s", process != NULL ? process : "");
     output.is_json = format == LOG_FORMAT_JSON || (format == LOG_FORMAT_AUTO && !is_terminal);
     output.is_coloured =
         !output.is_json && is_terminal && (no_color == NULL || no_color[0] == '\0');
+}
+
+void log_set_level(enum log_level level)
+{
+    atomic_store_explicit(&output.level, (int)level, memory_order_relaxed);
 }
 
 __attribute__((format(printf, 2, 3))) static void line_add(struct line *line, const char *format,
@@ -216,10 +225,12 @@ static void line_end(struct line *line)
 
 void log_write(enum log_level level, const char *event, const struct log_field *fields)
 {
-    if (level < output.level)
+    if ((int)level < atomic_load_explicit(&output.level, memory_order_relaxed))
         return;
     struct line line = {.size = 0};
     line_begin(&line, level, event);
+    if (output.process[0] != '\0')
+        line_add_field(&line, &(const struct log_field)LOG_S("process", output.process));
     for (; fields->key != NULL; fields++)
         line_add_field(&line, fields);
     line_end(&line);

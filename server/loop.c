@@ -1,8 +1,9 @@
 /* loop.c - the HTTP thread (see loop.h).
  *
- * Order of one round: sleep in epoll; accept; take completed jobs and resume their connections; let
- * libmicrohttpd run; end what is over its deadline. Workers and other loops reach a loop through two
- * lock-free lists and an eventfd, which is written only when the loop sleeps.
+ * Order of one round: sleep in epoll; accept; take completed jobs and resume their connections, and
+ * those of requests that are late; let libmicrohttpd run; end what is over its deadline. Workers and
+ * other loops reach a loop through two lock-free lists and an eventfd, which is written only when the
+ * loop sleeps.
  */
 #include "server/loop.h"
 
@@ -23,10 +24,14 @@
 #include "server/answer.h"
 #include "server/clock.h"
 #include "server/connection.h"
+#include "server/deadlines.h"
 #include "server/exchange.h"
 #include "server/exchanges.h"
 #include "server/handover.h"
 #include "server/log.h"
+#include "server/metrics.h"
+#include "server/peer.h"
+#include "server/stream.h"
 
 enum {
     CONNECTION_MEMORY_BYTES = 64 << 10, /* measured: larger pools cost small requests dearly */
@@ -35,7 +40,8 @@ enum {
     ACCEPT_PAUSE_MS = 100, /* when descriptors or memory have run out */
     REFUSE_MS = 1000,
     LINGER_MS = 5000,
-    STOP_MS = 2000, /* after http_drain(): what is still unread is answered within this */
+    LEAVE_IDLE_MS = 500, /* a client that asks again within this hears that the connection closes */
+    STOP_MS = 2000,      /* after http_drain(): what is still unread is answered within this */
 };
 
 struct loop {
@@ -47,22 +53,27 @@ struct loop {
     int epoll, mhd_epoll, wake;
     struct MHD_Daemon *daemon;
     unsigned connections_max;
+    struct metrics *metrics; /* its thread counts, any reads */
     /* any thread */
-    struct job_port port;
+    struct job_port port, slice_port;
     _Atomic(struct job *) completed;  /* pushed by workers, taken whole by the loop */
     struct handover_list handed_over; /* by other loops */
     atomic_bool is_sleeping;          /* set by the loop around epoll_wait() */
     atomic_uint open_count;           /* connections here or on their way here */
     atomic_ullong rounds;             /* loop writes; the watchdog reads */
     /* loop's thread writes, any reads, relaxed: statistics */
-    atomic_ullong requests, answers_2xx, answers_4xx, answers_5xx, connections_total;
+    atomic_ullong requests, answers_2xx, answers_4xx, answers_5xx, clients_left, connections_total;
     atomic_bool is_quiet; /* loop's thread writes, while draining; http_drain() reads */
     /* main thread only */
-    unsigned long long watched_rounds; /* at the last loop_is_alive() */
+    unsigned long long watched_rounds; /* at the last loop_well_ns() */
+    int64_t well_ns;                   /* when that last saw it move */
     /* loop's thread only */
     struct connections connections;
     struct exchanges exchanges; /* their count: any thread reads */
+    struct deadlines deadlines; /* of exchanges */
     int64_t now_ns; /* when this round began: exact enough for deadlines, and no call each */
+    const struct config *durations_of; /* whose durations the connections have */
+    bool is_leaving;                   /* has begun to */
     bool is_accepting;
     int64_t accept_after_ns; /* no earlier; 0: at once */
 };
@@ -89,14 +100,13 @@ static void wake_if_sleeping(struct loop *loop)
         loop_wake(loop);
 }
 
-static struct loop *loop_of_port(struct job_port *port)
+static struct exchange *exchange_of(struct loop *loop, struct job *job)
 {
-    return (struct loop *)((char *)port - offsetof(struct loop, port));
+    return job->port == &loop->slice_port ? stream_exchange(job) : exchange_of_job(job);
 }
 
-static void complete_jobs(struct job_port *port, struct job *first)
+static void take_completed(struct loop *loop, struct job *first)
 {
-    struct loop *loop = loop_of_port(port);
     struct job *last = first;
     while (last->next != NULL)
         last = last->next;
@@ -107,32 +117,72 @@ static void complete_jobs(struct job_port *port, struct job *first)
     wake_if_sleeping(loop);
 }
 
+static void complete_jobs(struct job_port *port, struct job *first)
+{
+    take_completed((struct loop *)((char *)port - offsetof(struct loop, port)), first);
+}
+
+static void complete_slices(struct job_port *port, struct job *first)
+{
+    take_completed((struct loop *)((char *)port - offsetof(struct loop, slice_port)), first);
+}
+
 static void resume_completed(struct loop *loop)
 {
     struct job *job = atomic_exchange(&loop->completed, NULL);
     while (job != NULL) {
         struct job *next = job->next;
-        exchange_resume(exchange_of_job(job));
+        exchange_on_job(exchange_of(loop, job), job);
         job = next;
     }
 }
 
+static void refuse_late(struct loop *loop)
+{
+    struct deadline *deadline;
+    while ((deadline = deadlines_take(&loop->deadlines, loop->now_ns)) != NULL)
+        exchange_on_deadline(deadline);
+}
+
 /* ---- accepting ----------------------------------------------------------------------------- */
 
-static void set_accepting(struct loop *loop, bool is_accepting)
+static void watch_listeners(struct loop *loop, int operation)
 {
-    if (loop->is_accepting == is_accepting)
-        return;
-    loop->is_accepting = is_accepting;
     const struct listen_set *sockets = loop->http->sockets;
     for (int i = 0; i < sockets->count; i++) {
         /* Exclusive: a new connection wakes one loop, not all of them. */
         struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE,
                                     .data.ptr = (void *)&sockets->fd[i]};
-        int op = is_accepting ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
-        if (epoll_ctl(loop->epoll, op, sockets->fd[i], &event) != 0)
+        if (epoll_ctl(loop->epoll, operation, sockets->fd[i], &event) != 0)
             log_event(LOG_LEVEL_ERROR, "accept", LOG_S("error", strerror(errno)));
     }
+}
+
+/* Counted while the listeners are in this loop's hands. Sequentially consistent: either
+ * http_accept_no_more() sees the count, or this loop that it may not accept. */
+static void start_accepting(struct loop *loop)
+{
+    struct http *http = loop->http;
+    if (loop->is_accepting)
+        return;
+    atomic_fetch_add(&http->accepting, 1);
+    if (atomic_load(&http->may_accept)) {
+        loop->is_accepting = true;
+        watch_listeners(loop, EPOLL_CTL_ADD);
+    } else {
+        atomic_fetch_sub(&http->accepting, 1);
+        http_quiet_changed(http);
+    }
+}
+
+static void stop_accepting(struct loop *loop)
+{
+    if (!loop->is_accepting)
+        return;
+    loop->is_accepting = false;
+    watch_listeners(loop, EPOLL_CTL_DEL);
+    atomic_fetch_sub(&loop->http->accepting, 1);
+    http_quiet_changed(loop->http);
 }
 
 static struct loop *least_busy(struct http *http)
@@ -179,7 +229,7 @@ static void give(struct loop *loop, struct loop *target, int fd,
 /* Out of descriptors or memory, which only time mends: the listeners would be ready all the while. */
 static void pause_accepting(struct loop *loop)
 {
-    set_accepting(loop, false);
+    stop_accepting(loop);
     loop->accept_after_ns = loop->now_ns + ACCEPT_PAUSE_MS * (int64_t)1000000;
 }
 
@@ -188,7 +238,7 @@ static void accept_some(struct loop *loop, int listener)
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct loop *target = least_busy(loop->http);
         if (atomic_load(&target->open_count) >= target->connections_max) {
-            set_accepting(loop, false); /* until a connection closes; the backlog waits */
+            stop_accepting(loop); /* until a connection closes; the backlog waits */
             return;
         }
         struct sockaddr_storage address;
@@ -204,13 +254,23 @@ static void accept_some(struct loop *loop, int listener)
     }
 }
 
+static struct connection *open_connection(struct loop *loop, struct MHD_Connection *mhd)
+{
+    const struct sockaddr *address =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    struct connection *connection = connection_create(&loop->connections, mhd, fd, loop->now_ns);
+    if (connection != NULL)
+        connection->client = peer_client(address, loop->http->peer_seed);
+    return connection;
+}
+
 static void on_connection(void *closure, struct MHD_Connection *mhd, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct loop *loop = closure;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        *socket_context = connection_create(&loop->connections, mhd, fd, loop->now_ns);
+        *socket_context = open_connection(loop, mhd);
         atomic_fetch_add(&loop->open_count, 1);
         count(&loop->connections_total);
         return;
@@ -219,9 +279,13 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     atomic_fetch_sub(&loop->open_count, 1);
     if (connection == NULL)
         return;
-    if (connection->exchange != NULL) /* begun, but never told to the handler as completed */
-        exchange_free(&loop->exchanges, connection->exchange);
+    struct exchange *exchange = connection->exchange;
     connection->exchange = NULL;
+    if (exchange != NULL) { /* begun, but never told to the handler as completed */
+        if (exchange->status != 0)
+            metrics_count_request(loop->metrics, exchange);
+        exchange_free(&loop->exchanges, exchange);
+    }
     if (connection->must_linger)
         connection_linger(&loop->connections, connection, loop->now_ns);
     else
@@ -281,25 +345,69 @@ static bool has_unread(const struct loop *loop)
     return false;
 }
 
-/* Says whether a request is begun or waits unread, and tells http_drain() when that changes. */
+/* Says whether all is done that must be before the end, and tells http_drain() of a change. */
 static bool is_quiet(struct loop *loop)
 {
-    bool is_quiet = atomic_load(&loop->exchanges.count) == 0 && !has_unread(loop);
+    bool is_quiet = atomic_load(&loop->exchanges.count) == 0 && !has_unread(loop) &&
+                    (!loop->is_leaving || atomic_load(&loop->open_count) == 0);
     if (atomic_exchange(&loop->is_quiet, is_quiet) != is_quiet)
         http_quiet_changed(loop->http);
     return is_quiet;
 }
 
-/* Lowers *deadline_ns to when it is to be tried again. */
-static void resume_accepting(struct loop *loop, int64_t *deadline_ns)
+/* For good. A connection whose wake-up has come here comes to nobody else, so the listeners are looked
+ * at once more after they are no longer watched. They may be closed as soon as the count says so. */
+static void let_listeners_go(struct loop *loop)
 {
+    const struct listen_set *sockets = loop->http->sockets;
+    if (!loop->is_accepting)
+        return;
+    loop->is_accepting = false;
+    watch_listeners(loop, EPOLL_CTL_DEL);
+    for (int i = 0; i < sockets->count; i++)
+        accept_some(loop, sockets->fd[i]);
+    atomic_fetch_sub(&loop->http->accepting, 1);
+    http_quiet_changed(loop->http);
+}
+
+/* Lowers *deadline_ns to when it is to be tried again. */
+static void settle_accepting(struct loop *loop, int64_t *deadline_ns)
+{
+    if (!atomic_load(&loop->http->may_accept)) {
+        let_listeners_go(loop);
+        return;
+    }
     if (loop->is_accepting || atomic_load(&loop->http->is_stopping) ||
         atomic_load(&loop->open_count) >= loop->connections_max)
         return;
     if (loop->now_ns >= loop->accept_after_ns)
-        set_accepting(loop, true);
+        start_accepting(loop);
     else if (loop->accept_after_ns < *deadline_ns)
         *deadline_ns = loop->accept_after_ns;
+}
+
+static void set_durations(struct loop *loop, const struct config *config)
+{
+    struct phase_queue *queue = loop->connections.queue;
+    queue[PHASE_HEAD].duration_ns = (int64_t)config->head_timeout_ms * 1000000;
+    queue[PHASE_BODY].duration_ns = (int64_t)config->body_timeout_ms * 1000000;
+    queue[PHASE_REFUSE].duration_ns = REFUSE_MS * (int64_t)1000000;
+    queue[PHASE_ANSWER].duration_ns = (int64_t)config->write_timeout_ms * 1000000;
+    queue[PHASE_IDLE].duration_ns = (int64_t)config->idle_timeout_ms * 1000000;
+    queue[PHASE_LINGER].duration_ns = LINGER_MS * (int64_t)1000000;
+    loop->durations_of = config;
+}
+
+/* Live settings may have changed, or the end begun. Who is in a phase already keeps its time there. */
+static void settle_durations(struct loop *loop)
+{
+    const struct config *config = loop->http->config;
+    if (config != loop->durations_of && !loop->is_leaving)
+        set_durations(loop, config);
+    if (atomic_load(&loop->http->is_leaving) && !loop->is_leaving) {
+        loop->is_leaving = true;
+        connections_hurry_idle(&loop->connections, loop->now_ns, LEAVE_IDLE_MS);
+    }
 }
 
 static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
@@ -311,11 +419,15 @@ static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
     handle_events(loop, event, event_count);
     take_handed_over(loop);
     resume_completed(loop);
+    refuse_late(loop);
     (void)MHD_run(loop->daemon);
     if (atomic_load(&loop->http->is_late))
         connections_cancel_work(&loop->connections);
+    settle_durations(loop);
     *deadline_ns = connections_expire(&loop->connections, loop->now_ns);
-    resume_accepting(loop, deadline_ns);
+    if (deadlines_next_ns(&loop->deadlines) < *deadline_ns)
+        *deadline_ns = deadlines_next_ns(&loop->deadlines);
+    settle_accepting(loop, deadline_ns);
 }
 
 /* Steps of the end; each says what can no longer happen after it.
@@ -324,7 +436,7 @@ static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
  * 3. idle connections close with the daemon; lingering ones are ours to close. */
 static void wind_up(struct loop *loop)
 {
-    set_accepting(loop, false);
+    stop_accepting(loop);
     int64_t deadline_ns, until_ns = clock_ns() + STOP_MS * (int64_t)1000000;
     do
         one_round(loop, 1, &deadline_ns);
@@ -339,10 +451,9 @@ static void *loop_run(void *closure)
 {
     struct loop *loop = closure;
     int64_t deadline_ns = INT64_MAX;
-    set_accepting(loop, true);
     while (!atomic_load(&loop->http->is_stopping)) {
         one_round(loop, sleep_ms(loop, deadline_ns), &deadline_ns);
-        if (atomic_load(&loop->http->is_draining))
+        if (atomic_load(&loop->http->is_draining) || loop->is_leaving)
             (void)is_quiet(loop);
     }
     wind_up(loop);
@@ -350,18 +461,6 @@ static void *loop_run(void *closure)
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
-
-static void set_durations(struct loop *loop)
-{
-    const struct config *config = loop->http->config;
-    struct phase_queue *queue = loop->connections.queue;
-    queue[PHASE_HEAD].duration_ns = (int64_t)config->head_timeout_ms * 1000000;
-    queue[PHASE_BODY].duration_ns = (int64_t)config->body_timeout_ms * 1000000;
-    queue[PHASE_REFUSE].duration_ns = REFUSE_MS * (int64_t)1000000;
-    queue[PHASE_ANSWER].duration_ns = (int64_t)config->write_timeout_ms * 1000000;
-    queue[PHASE_IDLE].duration_ns = (int64_t)config->idle_timeout_ms * 1000000;
-    queue[PHASE_LINGER].duration_ns = LINGER_MS * (int64_t)1000000;
-}
 
 static void discard_library_log(void *closure, const char *format, va_list args)
 {
@@ -406,6 +505,8 @@ static bool open_sources(struct loop *loop)
         return false;
     loop->connections.epoll = loop->epoll;
     loop->connections.on_late = answer_send_late;
+    loop->connections.on_left = exchange_on_left;
+    loop->connections.on_cancel = exchange_on_cancel;
     loop->mhd_epoll = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     /* Edge-triggered: every write is a new edge, so the eventfd is never read. */
     return add_source(loop, &loop->wake, EPOLLIN | EPOLLET) &&
@@ -422,6 +523,7 @@ static void loop_free(struct loop *loop)
     if (loop->wake >= 0)
         (void)close(loop->wake);
     exchanges_fini(&loop->exchanges);
+    metrics_destroy(loop->metrics);
     free(loop);
 }
 
@@ -434,10 +536,12 @@ bool loop_create(struct loop **ret, struct http *http, unsigned index)
     loop->index = index;
     loop->epoll = loop->wake = -1;
     loop->port.complete = complete_jobs;
+    loop->slice_port.complete = complete_slices;
     loop->connections_max = (unsigned)(http->config->max_connections / http->loop_count + 1);
+    loop->well_ns = clock_ns();
     exchanges_init(&loop->exchanges);
-    set_durations(loop);
-    if (!open_sources(loop)) {
+    set_durations(loop, http->config);
+    if (!metrics_create(&loop->metrics, gpu_device_count(http->gpu)) || !open_sources(loop)) {
         loop_free(loop);
         return false;
     }
@@ -494,20 +598,37 @@ struct exchanges *loop_exchanges(struct loop *loop)
     return &loop->exchanges;
 }
 
+struct deadlines *loop_deadlines(struct loop *loop)
+{
+    return &loop->deadlines;
+}
+
 struct job_port *loop_port(struct loop *loop)
 {
     return &loop->port;
 }
 
+struct job_port *loop_slice_port(struct loop *loop)
+{
+    return &loop->slice_port;
+}
+
 void loop_count_answer(struct loop *loop, int status)
 {
     count(&loop->requests);
-    if (status >= 500)
+    if (status == STATUS_LEFT)
+        count(&loop->clients_left);
+    else if (status >= 500)
         count(&loop->answers_5xx);
     else if (status >= 400)
         count(&loop->answers_4xx);
     else if (status >= 200)
         count(&loop->answers_2xx);
+}
+
+struct metrics *loop_metrics(struct loop *loop)
+{
+    return loop->metrics;
 }
 
 struct loop_stats loop_stats(struct loop *loop)
@@ -517,6 +638,7 @@ struct loop_stats loop_stats(struct loop *loop)
         .answers_2xx = atomic_load_explicit(&loop->answers_2xx, memory_order_relaxed),
         .answers_4xx = atomic_load_explicit(&loop->answers_4xx, memory_order_relaxed),
         .answers_5xx = atomic_load_explicit(&loop->answers_5xx, memory_order_relaxed),
+        .clients_left = atomic_load_explicit(&loop->clients_left, memory_order_relaxed),
         .connections_total = atomic_load_explicit(&loop->connections_total, memory_order_relaxed),
         .connections = atomic_load_explicit(&loop->open_count, memory_order_relaxed),
         .exchanges = atomic_load_explicit(&loop->exchanges.count, memory_order_relaxed),
@@ -528,10 +650,11 @@ bool loop_is_quiet(struct loop *loop)
     return atomic_load(&loop->is_quiet);
 }
 
-bool loop_is_alive(struct loop *loop)
+int64_t loop_well_ns(struct loop *loop, int64_t now_ns)
 {
     unsigned long long rounds = atomic_load(&loop->rounds);
-    bool is_alive = rounds != loop->watched_rounds || atomic_load(&loop->is_sleeping);
+    if (rounds != loop->watched_rounds || atomic_load(&loop->is_sleeping))
+        loop->well_ns = now_ns;
     loop->watched_rounds = rounds;
-    return is_alive;
+    return loop->well_ns;
 }

@@ -19,7 +19,7 @@ struct loop;
 
 /* Counted by the loop's thread, read by any: relaxed. */
 struct loop_stats {
-    uint64_t requests, answers_2xx, answers_4xx, answers_5xx, connections_total;
+    uint64_t requests, answers_2xx, answers_4xx, answers_5xx, clients_left, connections_total;
     unsigned connections, exchanges; /* open now; begun and not yet completed */
 };
 
@@ -36,16 +36,24 @@ void loop_stop(struct loop *loop);
 void loop_destroy(struct loop *loop);
 
 struct loop_stats loop_stats(struct loop *loop);
-bool loop_is_alive(struct loop *loop); /* since the last call it has moved, or it sleeps */
-bool loop_is_quiet(struct loop *loop); /* while draining: no request begun, none unread */
+bool loop_is_quiet(struct loop *loop); /* while draining: no request begun, none unread; while
+                                          leaving: nobody connected */
 void loop_wake(struct loop *loop);     /* from any thread: go round once */
+
+/* When a call last saw it sleep, or further than the call before: http_well_ns(). */
+int64_t loop_well_ns(struct loop *loop, int64_t now_ns);
 
 /* For exchanges, on the loop's thread. */
 struct http *loop_http(struct loop *loop);
 int64_t loop_now_ns(const struct loop *loop); /* when the current round began */
 struct connections *loop_connections(struct loop *loop);
 struct exchanges *loop_exchanges(struct loop *loop);
-struct job_port *loop_port(struct loop *loop); /* where jobs of this loop complete */
+struct deadlines *loop_deadlines(struct loop *loop);
+struct job_port *loop_port(struct loop *loop);       /* where jobs of this loop complete */
+struct job_port *loop_slice_port(struct loop *loop); /* the same for those of a stream (stream.h) */
 void loop_count_answer(struct loop *loop, int status);
+
+/* The loop's thread counts, any reads (metrics.h). */
+struct metrics *loop_metrics(struct loop *loop);
 
 #endif

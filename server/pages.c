@@ -10,6 +10,7 @@
 #include "server/console.h"
 #include "server/exchange.h"
 #include "server/loop.h"
+#include "server/scrape.h"
 
 static struct http *http_of(const struct exchange *exchange)
 {
@@ -95,6 +96,7 @@ static struct loop_stats sum_stats(const struct http *http)
         sum.answers_2xx += stats.answers_2xx;
         sum.answers_4xx += stats.answers_4xx;
         sum.answers_5xx += stats.answers_5xx;
+        sum.clients_left += stats.clients_left;
         sum.connections_total += stats.connections_total;
         sum.connections += stats.connections;
         sum.exchanges += stats.exchanges;
@@ -110,6 +112,35 @@ static json_t *describe_memory(struct http *http)
                      (json_int_t)memory.budget_bytes, "used_bytes", (json_int_t)memory.used_bytes,
                      "pinned_bytes", (json_int_t)memory.pinned_bytes, "pinned_used_bytes",
                      (json_int_t)memory.pinned_used_bytes);
+}
+
+/* What a client may know of the processes: which worker this is, and why the one before it went. */
+static json_t *describe_worker(const struct lineage *lineage)
+{
+    json_t *reason =
+        lineage->last_reason[0] != '\0' ? json_string(lineage->last_reason) : json_null();
+    return json_pack("{s:I, s:I, s:o}", "generation", (json_int_t)lineage->generation,
+                     "restarts_total", (json_int_t)lineage->restarts_total, "last_reason", reason);
+}
+
+static json_int_t quantile_us(const struct histogram_tally *tally, unsigned percent)
+{
+    return histogram_quantile_ns(tally, percent) / 1000;
+}
+
+/* Latencies of requests that were computed; quantiles are as fine as the buckets. */
+static json_t *describe_stages(const struct http *http)
+{
+    json_t *stages = json_object();
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        struct histogram_tally tally = scrape_stage(http, (enum stage)i);
+        (void)json_object_set_new(
+            stages, stage_name((enum stage)i),
+            json_pack("{s:I, s:I, s:I, s:I}", "count", (json_int_t)tally.count, "p50_us",
+                      quantile_us(&tally, 50), "p90_us", quantile_us(&tally, 90), "p99_us",
+                      quantile_us(&tally, 99)));
+    }
+    return stages;
 }
 
 static json_t *describe_lab(struct lab *lab)
@@ -128,16 +159,19 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
     struct http *http = http_of(exchange);
     struct loop_stats stats = sum_stats(http);
     json_t *document = json_pack(
-        "{s:s, s:I, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, s:o, s:o}",
+        "{s:s, s:I, s:o, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, "
+        "s:o, s:o, s:o}",
         "state", states[state_of(exchange)], "uptime_ms",
-        (json_int_t)((clock_ns() - http->started_ns) / 1000000), "versions", "dotd", DOTD_VERSION,
-        "libmicrohttpd", MHD_get_version(), "jansson", JANSSON_VERSION, "requests",
-        "completed_total", (json_int_t)stats.requests, "in_flight", (json_int_t)stats.exchanges,
-        "answers_2xx_total", (json_int_t)stats.answers_2xx, "answers_4xx_total",
-        (json_int_t)stats.answers_4xx, "answers_5xx_total", (json_int_t)stats.answers_5xx,
-        "connections", "open", (json_int_t)stats.connections, "accepted_total",
-        (json_int_t)stats.connections_total, "memory", describe_memory(http), "lab",
-        describe_lab(http->lab), "devices", describe_devices(http->gpu));
+        (json_int_t)((clock_ns() - http->started_ns) / 1000000), "worker",
+        describe_worker(&http->lineage), "versions", "dotd", DOTD_VERSION, "libmicrohttpd",
+        MHD_get_version(), "jansson", JANSSON_VERSION, "requests", "completed_total",
+        (json_int_t)stats.requests, "in_flight", (json_int_t)stats.exchanges, "answers_2xx_total",
+        (json_int_t)stats.answers_2xx, "answers_4xx_total", (json_int_t)stats.answers_4xx,
+        "answers_5xx_total", (json_int_t)stats.answers_5xx, "clients_left_total",
+        (json_int_t)stats.clients_left, "connections", "open", (json_int_t)stats.connections,
+        "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http),
+        "stages", describe_stages(http), "lab", describe_lab(http->lab), "devices",
+        describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }
 
@@ -156,6 +190,7 @@ static const struct {
     {"pairs", LIMIT_PAIRS},
     {"number_bytes", LIMIT_NUMBER_BYTES},
     {"json_without_arrays_bytes", LIMIT_SKELETON_BYTES},
+    {"block_bytes", LIMIT_BLOCK_BYTES},
     {"lab_body_bytes", LIMIT_LAB_BODY_BYTES},
     {"lab_block", LIMIT_LAB_BLOCK},
     {"lab_traced", LIMIT_LAB_TRACED},
@@ -219,9 +254,9 @@ enum error page_index(struct exchange *exchange, struct problem *problem)
     json_t *example = json_sprintf(format, host != NULL ? host : "127.0.0.1:8080");
     if (example == NULL) /* a Host that is not UTF-8 */
         example = json_sprintf(format, "127.0.0.1:8080");
-    return answer_send_json_as(exchange, &answer,
-                               json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s]}", "service",
-                                         "dotd", "version", DOTD_VERSION, "try", example, "see",
-                                         "/v1/dot", "/v1/kernels", "/v1/status", "/v1/devices",
-                                         "/v1/limits", "/livez", "/readyz", "/problems/"));
+    return answer_send_json_as(
+        exchange, &answer,
+        json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s, s]}", "service", "dotd", "version",
+                  DOTD_VERSION, "try", example, "see", "/v1/dot", "/v1/kernels", "/v1/status",
+                  "/v1/devices", "/v1/limits", "/metrics", "/livez", "/readyz", "/problems/"));
 }

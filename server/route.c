@@ -12,17 +12,18 @@
 #include "server/kernels.h"
 #include "server/lab_call.h"
 #include "server/pages.h"
+#include "server/scrape.h"
 
 /* A call to the lab; experiments[] of lab_call.c has its row. */
 #define LAB(path)                                                                           \
     {                                                                                       \
         path, METHOD_POST, lab_call_begin, lab_call_body, lab_call_finish, lab_call_resume, \
-            offsetof(struct config, lab)                                                    \
+            lab_call_late, offsetof(struct config, lab)                                     \
     }
 
 static const struct route routes[] = {
-    {"/v1/dot", METHOD_POST, dot_begin, dot_body, dot_finish, .resume = dot_resume},
-    {"/v1/dot", METHOD_GET, .finish = dot_finish_query, .resume = dot_resume},
+    {"/v1/dot", METHOD_POST, dot_begin, dot_body, dot_finish, dot_resume, .late = dot_late},
+    {"/v1/dot", METHOD_GET, .finish = dot_finish_query, .resume = dot_resume, .late = dot_late},
     {"/v1/kernels", METHOD_GET, .finish = kernels_page},
     LAB("/v1/lab/reduce"),
     LAB("/v1/lab/race"),
@@ -35,6 +36,7 @@ static const struct route routes[] = {
     {"/v1/status", METHOD_GET, .finish = page_status},
     {"/v1/devices", METHOD_GET, .finish = page_devices},
     {"/v1/limits", METHOD_GET, .finish = page_limits},
+    {"/metrics", METHOD_GET, .finish = page_metrics},
     {"/problems/", METHOD_GET, .finish = page_problem},
     {"/console/", METHOD_GET, .finish = console_asset},
     {"/", METHOD_GET, .finish = page_index},
@@ -115,4 +117,29 @@ enum error route_find(const struct config *config, const char *path, enum method
                            path);
     print_methods(served, allow, allow_size);
     return problem_set(problem, ERR_METHOD, "%s takes %s", path, allow);
+}
+
+unsigned route_count(void)
+{
+    return ROUTE_COUNT;
+}
+
+unsigned route_index(const char *path)
+{
+    unsigned index = 0;
+    while (index < ROUTE_COUNT && !matches(&routes[index], path))
+        index++;
+    return index;
+}
+
+const char *route_path(unsigned index)
+{
+    assert(index < ROUTE_COUNT);
+    return routes[index].path;
+}
+
+bool route_computes_dot(unsigned index)
+{
+    assert(index < ROUTE_COUNT);
+    return routes[index].resume == dot_resume;
 }

@@ -62,6 +62,19 @@ bool setting_section_exists(const char *name)
     return false;
 }
 
+bool setting_is_live(const struct setting *setting)
+{
+    static const size_t offsets[] = {
+#define LIVE_OFFSET(name_) offsetof(struct config, name_),
+        SETTING_LIVE_MAP(LIVE_OFFSET)
+#undef LIVE_OFFSET
+    };
+    for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++)
+        if (setting->kind != SETTING_SECTION && setting->offset == offsets[i])
+            return true;
+    return false;
+}
+
 static const struct unit {
     const char *suffix;
     unsigned shift;
@@ -185,6 +198,28 @@ bool setting_set(struct config *config, const struct setting *setting, const cha
     return number_set(config, setting, value);
 }
 
+static size_t field_bytes(const struct setting *setting)
+{
+    return setting->kind == SETTING_TEXT   ? CONFIG_STRING_BYTES
+           : setting->kind == SETTING_WORD ? sizeof(unsigned)
+                                           : sizeof(uint64_t);
+}
+
+bool setting_equal(const struct setting *setting, const struct config *a, const struct config *b)
+{
+    const char *left = (const char *)a + setting->offset;
+    const char *right = (const char *)b + setting->offset;
+    if (setting->kind == SETTING_TEXT)
+        return strcmp(left, right) == 0;
+    return memcmp(left, right, field_bytes(setting)) == 0;
+}
+
+void setting_copy(const struct setting *setting, struct config *to, const struct config *from)
+{
+    assert(setting->kind != SETTING_SECTION);
+    memcpy(field_of(to, setting), (const char *)from + setting->offset, field_bytes(setting));
+}
+
 void setting_set_defaults(struct config *config)
 {
     *config = (struct config){0};
@@ -232,16 +267,17 @@ void setting_spell(const struct setting *setting, const struct config *config,
 void setting_describe(const struct setting *setting, char *ret, size_t size)
 {
     char value[SETTING_NAME_BYTES], min[SETTING_NAME_BYTES], max[SETTING_NAME_BYTES];
+    const char *live = setting_is_live(setting) ? "; live" : "";
     if (setting->kind == SETTING_NUMBER)
-        (void)snprintf(ret, size, "%s (default %s; %s to %s)", setting->help,
+        (void)snprintf(ret, size, "%s (default %s; %s to %s%s)", setting->help,
                        number_spell(setting, setting->number, value),
                        number_spell(setting, setting->min, min),
-                       number_spell(setting, setting->max, max));
+                       number_spell(setting, setting->max, max), live);
     else if (setting->kind == SETTING_WORD)
-        (void)snprintf(ret, size, "%s (default %s; one of %s)", setting->help, setting->text,
-                       setting->words);
+        (void)snprintf(ret, size, "%s (default %s; one of %s%s)", setting->help, setting->text,
+                       setting->words, live);
     else
-        (void)snprintf(ret, size, "%s (default %s)", setting->help, setting->text);
+        (void)snprintf(ret, size, "%s (default %s%s)", setting->help, setting->text, live);
 }
 
 /* Levenshtein's distance, one row of its table at a time. */

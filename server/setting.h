@@ -35,10 +35,14 @@ extern const struct setting settings[SETTING_COUNT]; /* in the order of the file
 const struct setting *setting_find(const char *name);       /* NULL: there is none */
 const char *setting_section(const struct setting *setting); /* the section that it stands in */
 bool setting_section_exists(const char *name);
+bool setting_is_live(const struct setting *setting); /* SIGHUP changes it: SETTING_LIVE_MAP */
 
 /* Reads value into the setting's field. False when it is not allowed: config is untouched. */
 bool setting_set(struct config *config, const struct setting *setting, const char *value);
 void setting_set_defaults(struct config *config);
+
+bool setting_equal(const struct setting *setting, const struct config *a, const struct config *b);
+void setting_copy(const struct setting *setting, struct config *to, const struct config *from);
 
 /* What setting_set() takes, to stand after "must be": "one of off|auto". */
 void setting_allows(const struct setting *setting, char *ret, size_t size);
@@ -47,7 +51,7 @@ void setting_allows(const struct setting *setting, char *ret, size_t size);
 void setting_spell(const struct setting *setting, const struct config *config,
                    char ret[CONFIG_STRING_BYTES]);
 
-/* "threads that speak HTTP; 0: one a core (default 0; 0 to 256)" */
+/* "largest request body (default 1GiB; 1 to 1024GiB; live)" */
 void setting_describe(const struct setting *setting, char *ret, size_t size);
 
 /* Letters to insert, delete or replace to make b of a. Names are short. */

@@ -26,7 +26,8 @@ static bool address_make(const char *path, struct sockaddr_un *ret, socklen_t *r
     return true;
 }
 
-/* Failures are not told: a manager that hears nothing acts on its own time limits. */
+/* Failures are not told: a manager that hears nothing acts on its own time limits. One that does not
+ * read is not waited for either: whoever waits here watches nobody. */
 void systemd_notify(const char *state)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -37,7 +38,8 @@ void systemd_notify(const char *state)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
-    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
+    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address,
+                 size);
     (void)close(fd);
 }
 

@@ -26,7 +26,7 @@ async function refused(response) {
   });
 }
 
-/* The answer's object, and the response itself for who wants its headers. */
+/* The response, if the daemon did not refuse. */
 async function ask(path, options) {
   let response;
   try {

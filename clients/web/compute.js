@@ -202,7 +202,7 @@ function valuesOf(answer) {
                                    null);
 }
 
-function answerOf(answer, request) {
+function answerOf(answer) {
   const is_single = answer.shape.length === 0;
   const bound = is_single ? shown(answer.error_bound) : "";
   return [
@@ -258,7 +258,7 @@ export function openCompute(panel) {
     const [a, b] = editors.map((each) => each.read());
     const request = requestOf(a, b, chosen(fields, diagnostics));
     line.replaceChildren(lineOf(request));
-    out.replaceChildren(...answerOf(await post(request.path, request.body, signal), request));
+    out.replaceChildren(...answerOf(await post(request.path, request.body, signal)));
   });
   const form = h("form", {
     class: "stack wide",

@@ -134,7 +134,7 @@ function axisChoice(onchange) {
 /* Where, how long, which: what a measurement is asked with. */
 function measureControls({ladder, devices, limits}, redraw) {
   const names = ladder.kernels.filter((rung) => !rung.lab_only).map((rung) => rung.name);
-  const all = names.includes("fast") ? names : [...names, "fast"];
+  const all = [...names, "fast"];
   const device = choice([
     ["auto", "compute.device_auto"], ...devices.map(({id, name}) => [id, null, `${id} · ${name}`])
   ]);

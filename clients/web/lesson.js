@@ -41,13 +41,13 @@ export function lesson(
   return go;
 }
 
-/* What the emulation found, in its own words. */
+/* What the emulation found, in its own words; nothing if it found nothing. */
 export function faultsOf(faults) {
-  if (!faults?.length)
-    return null;
-  return h("div", {class: "stack"}, h("h4", {text: "lesson.faults"}),
+  if (faults.length === 0)
+    return [];
+  return [h("div", {class: "stack"}, h("h4", {text: "lesson.faults"}),
       h("ul", {class: "chips", lang: "en"},
-          faults.slice(0, 4).map((fault) => h("li", {}, fault.text))));
+          faults.slice(0, 4).map((fault) => h("li", {}, fault.text))))];
 }
 
 /* Where an experiment ran. */

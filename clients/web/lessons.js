@@ -72,8 +72,7 @@ export function openRace(panel) {
     async run(signal) {
       const race = await postPatiently(
           "v1/lab/race", {n: readWhole(n), runs: readWhole(runs), seed: ++seed}, signal);
-      picture.replaceChildren(
-          raceBars(race), ...[faultsOf(race.faults)].filter(Boolean), placeOf(race));
+      picture.replaceChildren(raceBars(race), ...faultsOf(race.faults), placeOf(race));
     },
   });
 }
@@ -158,8 +157,7 @@ export function openShift(panel) {
       const shifts = await shiftsOf({...asked, seed: ++seed}, signal);
       picture.replaceChildren(h("div", {class: "pictures"}, shifts.map(shiftPicture)),
           legend(["right", "shift.right"], ["wrong", "shift.wrong"]),
-          ...[faultsOf(shifts.flatMap((shift) => shift.faults.slice(0, 1)))].filter(Boolean),
-          placeOf(shifts[0]));
+          ...faultsOf(shifts.flatMap((shift) => shift.faults.slice(0, 1))), placeOf(shifts[0]));
     },
   });
 }

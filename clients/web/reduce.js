@@ -60,8 +60,8 @@ function countsTable(runs) {
       {id: "counts"});
 }
 
-/* The last step in which pairs still has a warp at work that stride does without. */
-function busiest(run) {
+/* How often a warp worked, over all steps of adding. */
+function warpTurns(run) {
   return run.steps.filter((step) => step.what === "add")
       .reduce((sum, step) => sum + step.active_warps.length, 0);
 }
@@ -75,7 +75,7 @@ async function whyStride(signal) {
       serial: serial.counts.steps,
       barriers: stride.counts.barriers
     }),
-    said("reduce.answer.warps", {stride: busiest(stride), pairs: busiest(pairs)}),
+    said("reduce.answer.warps", {stride: warpTurns(stride), pairs: warpTurns(pairs)}),
     said("reduce.answer.banks",
         {stride: stride.counts.bank_conflicts, pairs: pairs.counts.bank_conflicts}),
   ];
@@ -117,8 +117,7 @@ export function openReduce(panel) {
         legend(["written", "cells.written"], ["read", "cells.read"], ["active", "cells.active"]),
         h("p", {class: "remark", text: ["cells.warp", {size: WARP}]}), countsTable(runs),
         said("reduce.exact", {exact: brief(runs[0].exact, 17)}),
-        ...runs.map((each) => faultsOf(each.faults)).filter((each) => each !== null),
-        placeOf(runs[0]));
+        ...runs.flatMap((each) => faultsOf(each.faults)), placeOf(runs[0]));
     control.go(0);
   }
 

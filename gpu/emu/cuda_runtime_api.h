@@ -40,7 +40,7 @@ enum { cudaHostAllocDefault = 0, cudaHostAllocMapped = 2 };
 enum { cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2 };
 enum { cudaStreamNonBlocking = 1 };
 
-#ifdef DOTD_EMULATION /* beside the real runtime: device.c */
+#ifdef DOTD_EMU_LIBRARY /* beside the real runtime: device.c */
 #define cudaGetDevice          emu_get_device
 #define cudaDeviceGetAttribute emu_get_attribute
 #endif

@@ -15,7 +15,7 @@
 #include "gpu/emu/emu.h"
 #include "gpu/emu/watched.h"
 
-#define DOTD_EMU 1
+#define DOTD_EMU 1 /* for kernels: compiled as C++, for the daemon or for tests */
 
 #define __global__
 #define __device__

@@ -132,8 +132,8 @@ static void fibers_create(uint32_t count)
         fiber_create(&emu.fiber[emu.fiber_count], emu.stacks, emu.fiber_count, fiber_main);
 }
 
-/* When the kernel was stopped: a fiber with half-done work gets the turn in which it ends, unless it
- * is the one that stopped, and a new beginning. */
+/* When the kernel was stopped: a fiber with half-done work gets the turn in which it ends, unless
+ * it is the one that stopped, and a new beginning. */
 static void fibers_renew(void)
 {
     for (emu.current = 0; emu.current < emu.threads; emu.current++) {
@@ -175,7 +175,7 @@ static void stand_still(void)
     emu.is_stopping = true;
 }
 
-/* In lockstep the last to come starts again with those that it let go, not an access ahead of them. */
+/* In lockstep the last to come starts again with those that it let go, not an access ahead. */
 static void go_on_together(void)
 {
     if (emu.is_lockstep)

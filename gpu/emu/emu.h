@@ -1,17 +1,17 @@
 /* emu.h - CUDA on the CPU: a grid's threads as fibers of the calling thread.
  *
- * Door: emu_launch() runs one grid, from C++ with a lambda that calls the kernel (device.h). Kernels
- * come in through cuda_runtime_api.h beside this, whose declarations stand for CUDA's own: .cu files
- * are compiled as C++ against it. The daemon links the library `emulation`: this and the kernels of
- * the ladder and of the lab. Tests link `gpu_emu` as well: the CUDA backend, unchanged, on a runtime
- * (runtime.c) that launches through emu_run().
+ * Door: emu_launch() runs one grid, from C++ with a lambda that calls the kernel (device.h).
+ * Kernels come in through cuda_runtime_api.h beside this, whose declarations stand for CUDA's own:
+ * .cu files are compiled as C++ against it. The daemon links the library `emulation`: this and the
+ * kernels of the ladder and of the lab. Tests link `gpu_emu` as well: the CUDA backend, unchanged,
+ * on a runtime (runtime.c) that launches through emu_run().
  *
  * What it shows  a wrong index, a missing block or barrier when the order of threads matters, an
  *                operation of a warp that not every lane reaches, memory errors and undefined
- *                behaviour (under ASan and UBSan), and any arithmetic: the results have the device's
- *                bits. With a trace: every access to watched memory, races, reads of shared memory
- *                that nobody wrote, bank conflicts (trace.h). In lockstep: what plain additions to
- *                one variable lose.
+ *                behaviour (under ASan and UBSan), and any arithmetic: the results have the
+ *                device's bits. With a trace: every access to watched memory, races, reads of
+ *                shared memory that nobody wrote, bank conflicts (trace.h). In lockstep: what plain
+ *                additions to one variable lose.
  * What it hides  blocks run one after another, in an order drawn from the seed; threads change only
  *                at barriers, warp operations and, in lockstep, watched accesses. Races through
  *                memory that is not watched are compute-sanitizer's business.
@@ -41,6 +41,9 @@ struct emu_settings {
 /* Not while a kernel runs. */
 void emu_set(const struct emu_settings *settings);
 struct emu_settings emu_get(void);
+
+/* The `count` copies after the next `skipped` ones fail with a status of cuda_runtime_api.h. */
+void emu_fail_copies(int status, unsigned skipped, unsigned count);
 
 struct emu_grid {
     uint32_t blocks, threads; /* of a block: 1 .. 1024; the last warp may have fewer lanes */

@@ -29,7 +29,7 @@ static void announce(struct fiber *from, struct fiber *to)
 #endif
 }
 
-/* Right after a switch; where the stack that was left lies is only known now if it is a thread's. */
+/* Right after a switch. Only now is it known where the stack lies that was left, if a thread's. */
 static void arrive(void)
 {
 #if defined(__SANITIZE_ADDRESS__)

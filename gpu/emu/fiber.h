@@ -1,12 +1,12 @@
 /* fiber.h - stacks that hand over to each other within one thread.
  *
- * Door: fiber_stacks_create() and fiber_create() once for as many as are wanted, then fiber_switch() between them and the
- * thread's own stack, which is a zeroed fiber to begin with. One thread at a time: emu.c's lock.
- * AddressSanitizer is told of every switch, for it keeps a stack's state. ThreadSanitizer could be
- * (__tsan_switch_to_fiber), but each switch then merges the clocks of a thousand fibers: 15 s of CPU
- * for tests/emu/watch_test.c, not 0.3. Instead what runs on fibers is compiled without it: it would
- * be confused by functions that enter on one stack and leave on another, and the fibers of one
- * thread do not race.
+ * Door: fiber_stacks_create() and fiber_create() once for as many as are wanted, then
+ * fiber_switch() between them and the thread's own stack, which is a zeroed fiber to begin with.
+ * One thread at a time: emu.c's lock. AddressSanitizer is told of every switch, for it keeps a
+ * stack's state. ThreadSanitizer could be (__tsan_switch_to_fiber), but each switch then merges the
+ * clocks of a thousand fibers: 15 s of CPU for tests/emu/watch_test.c, not 0.3. Instead what runs
+ * on fibers is compiled without it: it would be confused by functions that enter on one stack and
+ * leave on another, and the fibers of one thread do not race.
  */
 #ifndef GPU_EMU_FIBER_H
 #define GPU_EMU_FIBER_H

@@ -154,10 +154,38 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return stream != NULL ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+/* Of the tests' thread before, and of the worker's while a batch is computed. */
+static struct {
+    cudaError_t status;
+    unsigned skipped, count;
+} failing_copies;
+
+void emu_fail_copies(int status, unsigned skipped, unsigned count)
+{
+    failing_copies.status = (cudaError_t)status;
+    failing_copies.skipped = skipped;
+    failing_copies.count = count;
+}
+
+static cudaError_t copy_status(void)
+{
+    if (failing_copies.count == 0)
+        return cudaSuccess;
+    if (failing_copies.skipped > 0) {
+        failing_copies.skipped--;
+        return cudaSuccess;
+    }
+    failing_copies.count--;
+    return failing_copies.status;
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
     (void)kind;
+    cudaError_t status = copy_status();
+    if (status != cudaSuccess)
+        return status;
     memcpy(to, from, size);
     return cudaStreamSynchronize(stream);
 }

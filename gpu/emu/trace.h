@@ -2,8 +2,9 @@
  *
  * Door: trace_create() with its limits, then emu_launch() with it, which adds to what is there: the
  * launches of one computation share a trace, and a barrier stands between them. The fields are for
- * reading. Once a fault stopped a kernel, later launches with the trace do nothing. Only accesses to watched<T> (watched.h) are seen, and
- * of them only those to arrays that the kernel names by watch_shared() or watch_global().
+ * reading. Once a fault stopped a kernel, later launches with the trace do nothing. Only accesses
+ * to watched<T> (watched.h) are seen, and of them only those to arrays that the kernel names by
+ * watch_shared() or watch_global().
  *
  * Interval   what a block does between two barriers; counted from 0 in each block.
  * Race       two accesses of one cell by two threads, one of them a write, not both atomic, and

@@ -141,8 +141,8 @@ static void *room(void **data, size_t *max, size_t count, size_t more, size_t si
 static const char *const done[] = {"read", "wrote", "atomically changed"};
 static const char *const doing[] = {"reads", "writes", "atomically changes"};
 
-/* A place for a fault; the trace is stopped if it is the last. NULL: the cell is known to have it, or
- * another fault of the same access was the last. */
+/* A place for a fault; the trace is stopped if it is the last. NULL: the cell is known to have it,
+ * or another fault of the same access was the last. */
 static struct emu_fault *fault_add(enum emu_fault_kind kind, int array, uint32_t index)
 {
     struct emu_trace *trace = &record->trace;

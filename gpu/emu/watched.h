@@ -1,9 +1,9 @@
 /* watched.h - memory of a kernel whose reads and writes the emulation sees.
  *
- * Door: `__shared__ watched<float> sum[N];` or a parameter `watched<float> *result` in a kernel that
- * includes gpu/kernels/watched.cuh; nvcc makes of it plain float. A kernel that is to be recorded
- * names its arrays first: watch_shared(sum, blockDim.x, "sum"), where the count is what this launch
- * uses, and watch_global(result, 1, "result").
+ * Door: `__shared__ watched<float> sum[N];` or a parameter `watched<float> *result` in a kernel
+ * that includes gpu/kernels/watched.cuh; nvcc makes of it plain float. A kernel that is to be
+ * recorded names its arrays first: watch_shared(sum, blockDim.x, "sum"), where the count is what
+ * this launch uses, and watch_global(result, 1, "result").
  *
  * A conversion to T is a read, an assignment a write, `+=` both; atomicAdd and atomicOr are atomic.
  * Nothing is copied by accident: `auto x = sum[i]` does not compile, `T x = sum[i]` does.

@@ -28,6 +28,16 @@ void exact_part_carry(struct exact_part *part)
     part->deposits = 1;
 }
 
+void exact_part_load(struct exact_part *part, const uint64_t *limb, unsigned special)
+{
+    assert(part_is_sane(part) && part->deposits == 0);
+    part->special = special;
+    if (special != 0)
+        return;
+    memcpy(part->limb, limb, (size_t)part->layout.limbs * sizeof part->limb[0]);
+    exact_part_carry(part);
+}
+
 void exact_part_merge(struct exact_part *part, const struct exact_part *other)
 {
     assert(part_is_sane(part) && part_is_sane(other));

@@ -31,6 +31,10 @@ void exact_part_init(struct exact_part *part, enum dtype dtype);
 /* Carries; afterwards at most one deposit is counted. */
 void exact_part_carry(struct exact_part *part);
 
+/* A sum that was made elsewhere: [layout.limbs] that a deposit of EXACT_DEPOSITS may have left.
+ * Special bits make the limbs meaningless. part is empty. */
+void exact_part_load(struct exact_part *part, const uint64_t *limb, unsigned special);
+
 void exact_part_merge(struct exact_part *part, const struct exact_part *other);
 
 /* As exact_value(); sets sum_abs as well. The part is used up. */
@@ -83,6 +87,21 @@ static inline void exact_part_add_product64(struct exact_part *part, double x, d
     const struct exact_product product = exact_product_of(x, y);
     exact_part_add(part, (uint64_t)product.magnitude, product.position, product.sign);
     exact_part_add(part, (uint64_t)(product.magnitude >> 64), product.position + 64, product.sign);
+}
+
+/* As exact_add_float64(); makes room itself. */
+static inline void exact_part_add_float64(struct exact_part *part, double value)
+{
+    const uint64_t bits = exact_bits_of(value);
+    const int field = (int)(bits >> 52 & 0x7ff);
+    const uint64_t fraction = bits & 0xfffffffffffff;
+    exact_part_reserve(part, 1);
+    if (field == 0) /* subnormal, of unit 2^-1074, or zero */
+        exact_part_add(part, fraction, fraction != 0 ? -1074 - part->layout.base : 0,
+                       (int64_t)bits >> 63);
+    else
+        exact_part_add(part, fraction | (uint64_t)1 << 52, field - 1075 - part->layout.base,
+                       (int64_t)bits >> 63);
 }
 
 /* Two deposits. part is of the integer layout; value is times 2^(32 limb). */

@@ -15,7 +15,7 @@ namespace
  * nothing. */
 inline cudaStream_t stream_of(const rung_launch *launch)
 {
-#ifdef DOTD_EMULATION
+#ifdef DOTD_EMU_LIBRARY
     return reinterpret_cast<cudaStream_t>(const_cast<rung_launch *>(launch));
 #else
     return static_cast<cudaStream_t>(launch->call.stream);

@@ -6,7 +6,7 @@
 #ifndef GPU_KERNELS_NAMES_H
 #define GPU_KERNELS_NAMES_H
 
-#ifdef DOTD_EMULATION
+#ifdef DOTD_EMU_LIBRARY
 #define grid_atomic_blocks emu_grid_atomic_blocks
 #define grid_atomic_launch emu_grid_atomic_launch
 #define exact_open         emu_exact_open

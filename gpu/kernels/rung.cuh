@@ -13,7 +13,7 @@
 #include "gpu/kernels/rung.h"
 #include "gpu/kernels/watched.cuh"
 
-#ifdef DOTD_EMULATION
+#ifdef DOTD_EMU_LIBRARY
 #define RUNG_SYMBOL(name) emu_##name
 #else
 #define RUNG_SYMBOL(name) cuda_##name
@@ -67,7 +67,7 @@ template <typename T> operands<T> operands_of(const rung_launch *launch)
     return in;
 }
 
-#ifdef DOTD_EMULATION
+#ifdef DOTD_EMU_LIBRARY
 
 inline int clear(const rung_launch *, void *data, size_t size)
 {

@@ -2,16 +2,16 @@
 #include <stdlib.h>
 
 #include "gpu/lab/kernels.h"
-#include "gpu/lab/watch.h"
+#include "gpu/lab/report.h"
 
 static enum error describe(const struct emu_trace *trace, struct lab_barrier *ret,
                            struct problem *problem)
 {
-    enum error error = watch_faults(trace, &ret->faults, problem);
+    enum error error = report_faults(trace, &ret->faults, problem);
     if (error == ERR_OK && ret->is_stopped)
-        error = watch_threads(trace->waiting, &ret->waiting, &ret->waiting_count, problem);
+        error = report_threads(trace->waiting, &ret->waiting, &ret->waiting_count, problem);
     if (error == ERR_OK && ret->is_stopped)
-        error = watch_threads(trace->ended, &ret->ended, &ret->ended_count, problem);
+        error = report_threads(trace->ended, &ret->ended, &ret->ended_count, problem);
     return error;
 }
 
@@ -20,11 +20,11 @@ enum error lab_barrier(struct lab *lab, const struct lab_barrier_ask *ask, struc
 {
     (void)lab; /* always emulated */
     struct emu_trace *trace;
-    enum error error = watch_create(&trace, 1, problem);
+    enum error error = report_trace_create(&trace, 1, problem);
     if (error != ERR_OK)
         return error;
     float sum = 0;
-    const struct barrier_call call = {ask->n, ask->where == LAB_BRANCH, &sum};
+    const struct barrier_call call = {(uint32_t)ask->n, ask->where == LAB_BRANCH, &sum};
     const struct emu_grid grid = {.seed = ask->seed, .trace = trace};
     struct lab_barrier barrier = {.is_stopped = !barrier_emulated(&call, &grid)};
     barrier.value = barrier.is_stopped ? 0 : (double)sum;
@@ -42,6 +42,6 @@ void lab_barrier_fini(struct lab_barrier *barrier)
 {
     free(barrier->waiting);
     free(barrier->ended);
-    watch_faults_fini(&barrier->faults);
+    report_faults_fini(&barrier->faults);
     *barrier = (struct lab_barrier){0};
 }

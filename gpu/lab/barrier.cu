@@ -1,11 +1,11 @@
 /* barrier.cu - the tree of the lecture with its barrier inside the branch, where it must not be.
  *
- * Idea      n ones are added by halving strides; the barrier of each step is waited at by the threads
- *           that added, or, on the common path, by all.
+ * Idea      n ones are added by halving strides; the barrier of each step is waited at by the
+ *           threads that added, or, on the common path, by all.
  * Cost      one block, a thread an element, log2(n) steps.
  * Order     in the branch: undefined. A barrier waits for every thread of the block; those that had
- *           nothing to add never come. (Devices since compute capability 7.0 stop waiting for threads
- *           that have ended, which the guide does not promise.)
+ *           nothing to add never come. (Devices since compute capability 7.0 stop waiting for
+ *           threads that have ended, which the guide does not promise.)
  * Needs     n at most 1024. Emulated only: a device might hang.
  * Source    CUDA C++ Programming Guide, synchronization functions.
  */
@@ -13,7 +13,7 @@
 
 #include "gpu/kernels/watched.cuh"
 
-#ifdef DOTD_EMULATION
+#ifdef DOTD_EMU_LIBRARY
 namespace
 {
 

@@ -2,8 +2,6 @@
 #include <inttypes.h>
 
 #include "gpu/lab/machine.h"
-#include "gpu/now.h"
-#include "gpu/worker.h"
 
 /* --- what may be asked --- */
 
@@ -81,13 +79,8 @@ static enum error run_task(const struct rows *rows, const struct dot_task *task,
                            struct problem *problem)
 {
     enum error error = ERR_OK;
-    for (uint64_t row = 0; error == ERR_OK && row < rows_of(task); row++) {
-        error = job_dropped(rows->job, now_ns());
-        if (error == ERR_OK)
-            error = run_row(rows, task, row, problem);
-        else
-            (void)problem_set(problem, error, "given up between two rows");
-    }
+    for (uint64_t row = 0; error == ERR_OK && row < rows_of(task); row++)
+        error = run_row(rows, task, row, problem);
     return error;
 }
 

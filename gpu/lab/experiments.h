@@ -1,10 +1,12 @@
 /* experiments.h - what the lab can show: each experiment's question, its answer, and who asks.
  *
  * Door: X_settle() checks a question and fills in its defaults, on any thread, so that a refusal
- * needs no queue; lab_X() answers a settled one on the lab's thread; X_fini() frees an answer's arrays
- * and takes a zeroed one. Questions borrow their operands. On failure the answer stays untouched.
- * settle: ERR_VALUE, ERR_SHAPE, ERR_DTYPE, ERR_KERNEL, ERR_TOO_LARGE, with pointer and limit.
- * run: ERR_NOMEM, ERR_DEVICE, ERR_NO_DEVICE; a kernel that went wrong is an answer, not a failure.
+ * needs no queue; lab_X() answers a settled one on the lab's thread; X_fini() frees an answer's
+ * arrays and takes a zeroed one. Questions borrow their operands. On failure the answer stays
+ * untouched.
+ * settle: ERR_VALUE, ERR_DTYPE, ERR_KERNEL, ERR_TOO_LARGE, with pointer and limit.
+ * run: ERR_NOMEM, ERR_DEVICE, ERR_NO_DEVICE; ERR_CLOSED, ERR_DEADLINE: given up between two sums,
+ * for the job was cancelled or late. A kernel that went wrong is an answer, not a failure.
  *
  * reduce, barrier and the reads of shift are watched, hence always emulated (gpu/emu): device 0.
  */
@@ -128,7 +130,7 @@ void lab_race_fini(struct lab_race *race);
 struct lab_shift_ask {
     int device;
     const double *values; /* [n]; NULL: 0, 1, 2, ... */
-    uint32_t n;           /* 1 to LIMIT_LAB_BLOCK, one block */
+    uint64_t n;           /* 1 to LIMIT_LAB_BLOCK, one block */
     uint32_t barriers;    /* 0, 1 (after the read) or 2 (and after the write) */
     uint64_t seed;
 };
@@ -161,7 +163,7 @@ enum lab_where { LAB_BRANCH, LAB_COMMON, LAB_WHERE_COUNT };
 const char *lab_where_name(enum lab_where where); /* "branch", "common" */
 
 struct lab_barrier_ask {
-    uint32_t n; /* 2 to LIMIT_LAB_BLOCK, one block that sums n ones */
+    uint64_t n; /* 2 to LIMIT_LAB_BLOCK, one block that sums n ones */
     enum lab_where where;
     uint64_t seed;
 };

@@ -1,4 +1,5 @@
-/* kernels.h - the lab's own kernels: the exercise of the shift, and the tree with a misplaced barrier.
+/* kernels.h - the lab's own kernels: the exercise of the shift, and the tree with a misplaced
+ * barrier.
  *
  * Door: X_emulated() runs one under the emulation (gpu/emu), as its grid says: a trace, lockstep, a
  * seed; false when it was stopped. shift_cuda() queues it on a device's stream. Blocks, threads and

@@ -9,7 +9,11 @@
 #include "gpu/ladder.h"
 #include "gpu/lab.h"
 
-/* ladder_run() and ladder_measure() on a device of the lab. */
+/* ERR_CLOSED, ERR_DEADLINE: the job that runs was cancelled or is late, and is to be given up.
+ * Experiments ask between sums, none of which takes long, so that a drain waits for no more. */
+enum error machine_goes_on(struct lab *lab, struct problem *problem);
+
+/* ladder_run(), if the job goes on, and ladder_measure() on a device of the lab. */
 enum error machine_run(struct lab *lab, int device, const struct ladder_ask *ask,
                        struct ladder_answer *ret, struct problem *problem);
 enum error machine_measure(struct lab *lab, int device, const struct ladder_ask *ask,

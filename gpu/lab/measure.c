@@ -1,20 +1,16 @@
 /* measure.c - how long a rung takes on a device of this server (see experiments.h).
  *
- * Rungs are timed by the ladder. What /v1/dot uses is a rung as well on a CUDA device, and on device 0
- * the CPU's own code on one core, timed here as the service calls it.
+ * Rungs are timed by the ladder. What /v1/dot uses is a rung as well on a CUDA device, and on
+ * device 0 the CPU's own code on one core, timed here as the service calls it.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/lab/machine.h"
 #include "gpu/lab/experiments.h"
 #include "proto/pointer.h"
 
-enum {
-    BUDGET_MS = 200, /* of running; the service waits for no longer than that and one run */
-    RUNS_MAX = 1000,
-};
+enum { BUDGET_MS = 200 }; /* of running; the service waits for no longer than that and one run */
 
 /* --- what is asked --- */
 
@@ -78,52 +74,17 @@ enum error lab_measure_settle(struct lab_measure_ask *ask, struct problem *probl
 
 /* --- the CPU --- */
 
-/* In [-1, 1), the same for the same seed. Source: G. Steele, D. Lea, C. Flood, "Fast splittable
- * pseudorandom number generators", 2014. */
-static double random_number(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (double)(int64_t)(z ^ (z >> 31)) * 0x1p-63;
-}
-
-static void fill(void *data, enum dtype dtype, uint64_t count, uint64_t seed)
-{
-    float *narrow = data;
-    double *wide = data;
-    for (uint64_t i = 0; i < count; i++)
-        if (dtype == DTYPE_FLOAT32)
-            narrow[i] = (float)random_number(&seed);
-        else
-            wide[i] = random_number(&seed);
-}
-
-static int compare_times(const void *x, const void *y)
-{
-    const int64_t *left = x, *right = y;
-    return (*left > *right) - (*left < *right);
-}
-
-static void summarise(int64_t *time_ns, uint32_t runs, struct ladder_time *ret)
-{
-    qsort(time_ns, runs, sizeof *time_ns, compare_times);
-    ret->runs = runs;
-    ret->least_us = (double)time_ns[0] / 1000;
-    ret->median_us = (double)(time_ns[(runs - 1) / 2] + time_ns[runs / 2]) / 2000;
-}
-
 /* Again and again until the budget is spent. */
 static void time_job(struct gpu *gpu, struct job *job, struct ladder_time *ret)
 {
-    int64_t time_ns[RUNS_MAX], spent_ns = 0;
+    double us[LADDER_RUNS_MAX], spent_us = 0;
     uint32_t runs = 0;
-    while (runs == 0 || (runs < RUNS_MAX && spent_ns < (int64_t)BUDGET_MS * 1000000)) {
+    while (runs == 0 || (runs < LADDER_RUNS_MAX && spent_us < BUDGET_MS * 1e3)) {
         gpu_compute(gpu, job);
-        time_ns[runs] = job->times.compute_ns;
-        spent_ns += time_ns[runs++];
+        us[runs] = (double)job->times.compute_ns / 1e3;
+        spent_us += us[runs++];
     }
-    summarise(time_ns, runs, ret);
+    *ret = ladder_time_of(us, runs);
 }
 
 static enum error time_cpu(struct gpu *gpu, const struct lab_measure_ask *ask, void *data,
@@ -155,7 +116,7 @@ static enum error measure_cpu(struct gpu *gpu, const struct lab_measure_ask *ask
     enum error error =
         memory->acquire(memory->context, 2 * ask->n * dtype_size(ask->dtype), &block);
     if (error == ERR_OK) {
-        fill(block.data, ask->dtype, 2 * ask->n, ask->seed);
+        ladder_fill(block.data, ask->dtype, 2 * ask->n, ask->seed);
         error = time_cpu(gpu, ask, block.data, ret);
         memory->release(memory->context, block);
     }
@@ -173,9 +134,9 @@ enum error lab_measure(struct lab *lab, const struct lab_measure_ask *ask, struc
         .rung = rung_of(ask), .dtype = ask->dtype, .n = ask->n, .seed = ask->seed};
     const int64_t budget_ns = (int64_t)BUDGET_MS * 1000000;
     struct ladder_time time;
-    enum error error =
-        is_cpu(ask) ? measure_cpu(machine_gpu(lab), ask, &time, problem)
-                    : machine_measure(lab, ask->device, &sum, budget_ns, RUNS_MAX, &time, problem);
+    enum error error = is_cpu(ask) ? measure_cpu(machine_gpu(lab), ask, &time, problem)
+                                   : machine_measure(lab, ask->device, &sum, budget_ns,
+                                                     LADDER_RUNS_MAX, &time, problem);
     if (error != ERR_OK)
         return error;
     *ret = (struct lab_measure){

@@ -1,13 +1,13 @@
 /* race.c - additions that are lost to a variable that everybody adds to (see experiments.h).
  *
- * Emulated, the lanes of a warp move in lockstep, so that they read before any of them writes, as on
- * a device.
+ * Emulated, the lanes of a warp move in lockstep, so that they read before any of them writes, as
+ * on a device.
  */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "gpu/lab/machine.h"
-#include "gpu/lab/watch.h"
+#include "gpu/lab/report.h"
 
 enum { WATCHED = 64 }; /* threads of the run that is watched: two warps */
 
@@ -45,8 +45,10 @@ static enum error run(struct lab *lab, const struct lab_race_ask *ask, const cha
     const struct rung *rung = ladder_find(kernel);
     assert(rung != NULL);
     if (ask->device == 0) {
-        *ret = run_emulated(rung, ones, ask->n, seed, NULL);
-        return ERR_OK;
+        enum error error = machine_goes_on(lab, problem);
+        if (error == ERR_OK)
+            *ret = run_emulated(rung, ones, ask->n, seed, NULL);
+        return error;
     }
     const struct ladder_ask sum = {
         .rung = rung, .dtype = DTYPE_FLOAT32, .a = ones, .b = ones, .n = ask->n};
@@ -62,11 +64,11 @@ static enum error watch(const float *ones, uint64_t n, uint64_t seed, struct lab
                         struct problem *problem)
 {
     struct emu_trace *trace;
-    enum error error = watch_create(&trace, 1, problem);
+    enum error error = report_trace_create(&trace, 1, problem);
     if (error != ERR_OK)
         return error;
     (void)run_emulated(ladder_find("race"), ones, n < WATCHED ? n : WATCHED, seed, trace);
-    error = watch_faults(trace, ret, problem);
+    error = report_faults(trace, ret, problem);
     trace_destroy(trace);
     return error;
 }
@@ -77,7 +79,7 @@ enum error lab_race(struct lab *lab, const struct lab_race_ask *ask, struct lab_
     struct lab_race race = {.runs = ask->runs};
     float *ones = ones_create(ask->n);
     if (ones == NULL)
-        return watch_nomem(problem);
+        return report_nomem(problem);
     enum error error = ERR_OK;
     for (uint32_t i = 0; error == ERR_OK && i < ask->runs; i++)
         error = run(lab, ask, "race", ones, ask->seed + i, &race.value[i], problem);
@@ -93,5 +95,5 @@ enum error lab_race(struct lab *lab, const struct lab_race_ask *ask, struct lab_
 
 void lab_race_fini(struct lab_race *race)
 {
-    watch_faults_fini(&race->faults);
+    report_faults_fini(&race->faults);
 }

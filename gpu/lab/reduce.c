@@ -1,10 +1,11 @@
 /* reduce.c - a reduction step by step, run by the kernel itself (see experiments.h). */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "gpu/exact/sum.h"
 #include "gpu/lab/machine.h"
-#include "gpu/lab/watch.h"
+#include "gpu/lab/report.h"
 
 /* --- steps from a trace --- */
 
@@ -31,7 +32,7 @@ static enum error store_create(struct store *store, const struct emu_trace *trac
         malloc(trace->cell_count * (sizeof(double) + sizeof(bool)) +
                trace->event_count * sizeof(struct lab_access) + active * sizeof(uint32_t) + 1);
     if (memory == NULL)
-        return watch_nomem(problem);
+        return report_nomem(problem);
     reduce->memory = memory;
     store->shared = (double *)(void *)memory;
     store->access = (struct lab_access *)(void *)(store->shared + trace->cell_count);
@@ -139,7 +140,7 @@ static enum error steps_copy(struct lab_reduce *reduce, const struct emu_trace *
         return error;
     reduce->step = calloc(trace->interval_count + 1, sizeof *reduce->step);
     if (reduce->step == NULL)
-        return watch_nomem(problem);
+        return report_nomem(problem);
     reduce->step_count = trace->interval_count;
     for (size_t i = 0; i < trace->interval_count; i++)
         step_copy(&reduce->step[i], &store, trace, &trace->interval[i], threads);
@@ -182,12 +183,14 @@ static enum error run(const struct lab_reduce_ask *ask, struct emu_trace *trace,
     assert(takes.launches == 1);
     bool is_done = rung_emulated(rung, &call);
     reduce->value = is_done ? rung_value(rung, ask->dtype, result) : 0;
+    if (isnan(reduce->value))
+        reduce->value = (double)NAN; /* every answer's, whatever the processor's is */
     reduce->blocks = takes.blocks;
     reduce->steps = (uint32_t)takes.steps;
     exact_of(ask, &reduce->exact);
     enum error error = steps_copy(reduce, trace, takes.threads, problem);
     if (error == ERR_OK)
-        error = watch_faults(trace, &reduce->faults, problem);
+        error = report_faults(trace, &reduce->faults, problem);
     return error;
 }
 
@@ -197,7 +200,7 @@ enum error lab_reduce(struct lab *lab, const struct lab_reduce_ask *ask, struct 
     (void)lab; /* always emulated */
     struct emu_trace *trace;
     struct lab_reduce reduce = {0};
-    enum error error = watch_create(&trace, 1, problem);
+    enum error error = report_trace_create(&trace, 1, problem);
     if (error != ERR_OK)
         return error;
     error = run(ask, trace, &reduce, problem);
@@ -214,6 +217,6 @@ void lab_reduce_fini(struct lab_reduce *reduce)
 {
     free(reduce->step);
     free(reduce->memory);
-    watch_faults_fini(&reduce->faults);
+    report_faults_fini(&reduce->faults);
     *reduce = (struct lab_reduce){0};
 }

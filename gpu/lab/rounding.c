@@ -31,7 +31,8 @@ static uint64_t ulps_between(enum dtype dtype, double x, double y)
     return low < high ? (uint64_t)high - (uint64_t)low : (uint64_t)low - (uint64_t)high;
 }
 
-/* |value - exact|: the value is one more product of the exact sum, times -1, and all is rounded once. */
+/* |value - exact|: the value is one more product of the exact sum, times -1, and all is rounded
+ * once. */
 static double error_of(const struct exact_sum *exact, enum dtype dtype, double value)
 {
     if (!isfinite(value))

@@ -5,7 +5,7 @@
 
 #include "gpu/lab/kernels.h"
 #include "gpu/lab/machine.h"
-#include "gpu/lab/watch.h"
+#include "gpu/lab/report.h"
 
 static bool is_same(double x, double y)
 {
@@ -63,8 +63,8 @@ static enum error reads_copy(struct lab_shift *shift, const double *values,
     shift->read_count = 2 * shift->n;
     shift->read = calloc(shift->read_count, sizeof *shift->read);
     if (shift->read == NULL)
-        return watch_nomem(problem);
-    assert(!trace->is_cut && !trace->is_stopped); /* the limits of watch.h are beyond both */
+        return report_nomem(problem);
+    assert(!trace->is_cut && !trace->is_stopped); /* the limits of report.h are beyond both */
     for (size_t i = 0; i < trace->interval_count; i++) {
         const struct emu_interval *interval = &trace->interval[i];
         written_find(&written, trace, interval);
@@ -83,14 +83,14 @@ static enum error watch(const struct lab_shift_ask *ask, const struct shift_call
                         struct lab_shift *shift, struct problem *problem)
 {
     struct emu_trace *trace;
-    enum error error = watch_create(&trace, WATCH_FAULTS_ALL, problem);
+    enum error error = report_trace_create(&trace, REPORT_FAULTS_ALL, problem);
     if (error != ERR_OK)
         return error;
     const struct emu_grid grid = {.seed = ask->seed, .is_lockstep = true, .trace = trace};
     (void)shift_emulated(call, &grid);
     error = reads_copy(shift, call->values, trace, problem);
     if (error == ERR_OK)
-        error = watch_faults(trace, &shift->faults, problem);
+        error = report_faults(trace, &shift->faults, problem);
     trace_destroy(trace);
     return error;
 }
@@ -107,7 +107,7 @@ static enum error run(struct lab *lab, const struct lab_shift_ask *ask, double *
                       struct lab_shift *shift, struct problem *problem)
 {
     fill(ask, values, shift->expected);
-    const struct shift_call call = {values, shift->result, ask->n, ask->barriers};
+    const struct shift_call call = {values, shift->result, shift->n, ask->barriers};
     enum error error = watch(ask, &call, shift, problem);
     if (error == ERR_OK && ask->device != 0)
         error = machine_shift(lab, ask->device, &call, problem);
@@ -121,14 +121,14 @@ enum error lab_shift(struct lab *lab, const struct lab_shift_ask *ask, struct la
 {
     double *values = malloc(ask->n * sizeof *values);
     struct lab_shift shift = {
-        .n = ask->n,
+        .n = (uint32_t)ask->n,
         .expected = malloc(ask->n * sizeof *shift.expected),
         .result = malloc(ask->n * sizeof *shift.result),
         .wrong = malloc(ask->n * sizeof *shift.wrong),
     };
     bool has_memory =
         values != NULL && shift.expected != NULL && shift.result != NULL && shift.wrong != NULL;
-    enum error error = has_memory ? run(lab, ask, values, &shift, problem) : watch_nomem(problem);
+    enum error error = has_memory ? run(lab, ask, values, &shift, problem) : report_nomem(problem);
     free(values);
     if (error != ERR_OK) {
         lab_shift_fini(&shift);
@@ -144,6 +144,6 @@ void lab_shift_fini(struct lab_shift *shift)
     free(shift->result);
     free(shift->wrong);
     free(shift->read);
-    watch_faults_fini(&shift->faults);
+    report_faults_fini(&shift->faults);
     *shift = (struct lab_shift){0};
 }

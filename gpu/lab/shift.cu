@@ -4,8 +4,9 @@
  * Idea      a thread a cell: read the neighbour into a register, write it to the own cell, and hand
  *           out the cell that another thread wrote.
  * Cost      one block; beside the barrier after loading two more, which the call may leave out.
- * Order     without the first of them a neighbour may have been overwritten before it is read; without
- *           the second a cell may be handed out before it is written. Both are undefined behaviour.
+ * Order     without the first of them a neighbour may have been overwritten before it is read;
+ *           without the second a cell may be handed out before it is written. Both are undefined
+ *           behaviour.
  * Needs     n at most 1024.
  * Source    the lesson's exercise; CUDA C++ Programming Guide, synchronization functions.
  */
@@ -51,7 +52,7 @@ unsigned threads_of(const struct shift_call *call)
 
 } // namespace
 
-#ifdef DOTD_EMULATION
+#ifdef DOTD_EMU_LIBRARY
 bool shift_emulated(const struct shift_call *call, const struct emu_grid *wanted)
 {
     struct emu_grid grid = *wanted;

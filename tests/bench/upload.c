@@ -1,11 +1,13 @@
 /* upload.c - one POST with a large body, sent from memory as fast as the socket takes it.
  *
- * Usage: upload PORT TARGET BYTES [ROUNDS]. The same megabyte is sent again and again, so that the
- * sender stays in its cache and the server is what is measured. Prints for each round the seconds
- * from the first byte of the head until the whole answer is there, and the answer's status.
+ * Usage: upload PORT TARGET BYTES [ROUNDS [chunked]]. The same megabyte is sent again and again, so
+ * that the sender stays in its cache and the server is what is measured; all elements are alike, so
+ * that it is a body of any layout. Prints for each round the seconds from the first byte of the head
+ * until the whole answer is there, and the answer's status.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,19 +51,45 @@ static void send_all(int fd, const char *data, size_t size)
     }
 }
 
-static void send_request(int fd, const char *target, uint64_t bytes, const char *piece)
+struct upload {
+    const char *target;
+    uint64_t bytes;
+    bool is_chunked;
+};
+
+static void send_head(int fd, const struct upload *upload)
 {
-    char head[1024];
+    char head[1024], framing[64] = "Transfer-Encoding: chunked";
+    if (!upload->is_chunked)
+        (void)snprintf(framing, sizeof framing, "Content-Length: %llu",
+                       (unsigned long long)upload->bytes);
     int size = snprintf(head, sizeof head,
                         "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "
-                        "application/octet-stream\r\nContent-Length: %llu\r\n\r\n",
-                        target, (unsigned long long)bytes);
+                        "application/octet-stream\r\n%s\r\n\r\n",
+                        upload->target, framing);
     send_all(fd, head, (size_t)size);
-    for (uint64_t left = bytes; left > 0;) {
+}
+
+static void send_piece(int fd, const struct upload *upload, const char *piece, size_t size)
+{
+    char line[24];
+    if (upload->is_chunked)
+        send_all(fd, line, (size_t)snprintf(line, sizeof line, "%zx\r\n", size));
+    send_all(fd, piece, size);
+    if (upload->is_chunked)
+        send_all(fd, "\r\n", 2);
+}
+
+static void send_request(int fd, const struct upload *upload, const char *piece)
+{
+    send_head(fd, upload);
+    for (uint64_t left = upload->bytes; left > 0;) {
         size_t now = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-        send_all(fd, piece, now);
+        send_piece(fd, upload, piece, now);
         left -= now;
     }
+    if (upload->is_chunked)
+        send_all(fd, "0\r\n\r\n", 5);
 }
 
 /* Reads one answer, which fits ANSWER_BYTES and has a Content-Length. Returns its status. */
@@ -84,12 +112,12 @@ static int read_answer(int fd)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4 || argc > 5) {
-        fprintf(stderr, "usage: upload PORT TARGET BYTES [ROUNDS]\n");
+    if (argc < 4 || argc > 6) {
+        fprintf(stderr, "usage: upload PORT TARGET BYTES [ROUNDS [chunked]]\n");
         return 2;
     }
-    uint64_t bytes = strtoull(argv[3], NULL, 10);
-    int rounds = argc == 5 ? atoi(argv[4]) : 1, status = 200;
+    const struct upload upload = {argv[2], strtoull(argv[3], NULL, 10), argc == 6};
+    int rounds = argc > 4 ? atoi(argv[4]) : 1, status = 200;
     char *piece = malloc(PIECE_BYTES);
     if (piece == NULL)
         fail("malloc");
@@ -98,7 +126,7 @@ int main(int argc, char **argv)
     int fd = connect_to((uint16_t)atoi(argv[1]));
     for (int i = 0; i < rounds && status == 200; i++) {
         double begun_s = now_s();
-        send_request(fd, argv[2], bytes, piece);
+        send_request(fd, &upload, piece);
         status = read_answer(fd);
         printf("%.6f %d\n", now_s() - begun_s, status);
     }

@@ -1,4 +1,4 @@
-/* What the emulation sees of kernels: faults that were planted, bank conflicts, lockstep, traces. */
+/* What the emulation sees of kernels: planted faults, bank conflicts, lockstep, traces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -214,6 +214,7 @@ static void check_accuracy(struct trial *trial, const char *what)
         sink_wait(&sink, 1);
         if (job->error != ERR_OK)
             fail_msg("%s: %s", what, error_title(job->error));
+        assert_int_equal(job->device, device); /* and not the CPU in its place */
         for (size_t i = 0; i < job->value_count; i++)
             compare(job, &want[i], &job->value[i], what, i);
         const struct job_times *times = &job->times;
@@ -416,6 +417,7 @@ static void cuda_keeps_the_jobs_of_a_batch_apart(void **state)
         sink_wait(&sink, JOBS);
         for (size_t i = 0; i < JOBS; i++) {
             assert_int_equal(trial[i].job.error, ERR_OK);
+            assert_int_equal(trial[i].job.device, device);
             for (size_t j = 0; j < trial[i].job.value_count; j++)
                 compare(&trial[i].job, &want[i][j], &trial[i].job.value[j], "batch", i);
         }
@@ -523,6 +525,7 @@ static void check_odd_row(struct gpu *gpu, const struct odd_row *row, uint64_t n
     trial.job.port = &sink.port;
     assert_int_equal(gpu_submit(gpu, 1, &trial.job), ERR_OK);
     sink_wait(&sink, 1);
+    assert_int_equal(trial.job.device, 1);
     compare_exact(&want, &trial.job.value[0], "odd", n);
     if (!same_or_both_nan(want.sum_abs, trial.job.value[0].sum_abs))
         fail_msg("sum_abs %g, expected %g", trial.job.value[0].sum_abs, want.sum_abs);

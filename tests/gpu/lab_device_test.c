@@ -24,8 +24,8 @@ struct fixture {
     struct lab *lab;
 };
 
-/* Opens the devices, or skips the test. The lab's own thread has nothing to do here: its experiments
- * are called on this one. */
+/* Opens the devices, or skips the test. The lab's own thread has nothing to do here: its
+ * experiments are called on this one. */
 static struct fixture open_lab(void)
 {
     static const struct lab_config config = {.queue_jobs = 2};

@@ -68,7 +68,7 @@ class Answer:
 class Daemon:
     """A running dotd on a port that it chose. Options are settings by name: inline_terms=0."""
 
-    def __init__(self, binary, stderr_path, **options):
+    def __init__(self, binary, stderr_path, variables={}, **options):
         self.stderr_path = pathlib.Path(stderr_path)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DOTD_")}
         flags = [f"--{name}={value}" for name, value in options.items()]
@@ -78,7 +78,7 @@ class Daemon:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 stdin=subprocess.DEVNULL,
-                env=environment | SANITIZERS,
+                env=environment | SANITIZERS | variables,
             )
         try:
             self.port = self._read_port()

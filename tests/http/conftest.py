@@ -1,14 +1,17 @@
 """Fixtures: the real binary on a free port, watched for sanitizer reports, stopped by SIGTERM."""
 
 import os
+import subprocess
 
 import pytest
 
-from client import ROOT, Daemon
+from client import ROOT, SANITIZERS, Daemon
+from load import Fault
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "every_build: also run against the tsan and release builds")
+    config.addinivalue_line("markers", "release: too much work for the others, run against release")
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +34,26 @@ def start_daemon(binary, tmp_path):
     yield start
     for daemon in started:
         daemon.stop()
+
+
+@pytest.fixture
+def start_faulty(binary, start_daemon, tmp_path):
+    """start_daemon() with a device cuda:0 that obeys daemon.fault; skipped where it is not built in."""
+    fault = Fault(tmp_path / "fault")
+    variables = {"DOTD_FAULT": str(fault.path)}
+    command = [str(binary), "--print-config"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("DOTD_")}
+    tried = subprocess.run(command, env=environment | SANITIZERS | variables, capture_output=True)
+    if tried.returncode != 0:
+        pytest.skip("built without DOTD_FAULTS")
+
+    def start(**options):
+        daemon = start_daemon(variables=variables, **options)
+        daemon.fault = fault
+        return daemon
+
+    yield start
+    fault.say("")  # nothing is to hang while the daemons stop
 
 
 @pytest.fixture(scope="module")

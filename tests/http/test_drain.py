@@ -41,15 +41,16 @@ def test_an_idle_daemon_ends_with_0(start_daemon, number):
 
 
 @pytest.mark.every_build
-def test_everything_queued_is_answered(start_daemon):
-    daemon = start_daemon(inline_terms=0)
+def test_everything_queued_is_answered(start_faulty):
+    daemon = start_faulty()
     with occupied(daemon):
         wires = [daemon.wire() for _ in range(50)]
         for i, wire in enumerate(wires):
-            wire.send(get(f"/v1/dot?a={i}&b=2"))
+            wire.send(get(f"/v1/dot?a={i}&b=2&device=cuda"))
         daemon.wait_status(lambda status: queued(status) == 50)
         daemon.signal(signal.SIGTERM)
-        answers = [wire.answer() for wire in wires]
+        wait_draining(daemon)
+    answers = [wire.answer() for wire in wires]
     assert daemon.wait() == 0
     assert [answer.ok()["result"] for answer in answers] == [2.0 * i for i in range(50)]
     assert {answer.headers["Connection"].lower() for answer in answers} == {"close"}

@@ -209,6 +209,8 @@ def test_numbers_that_are_not_finite_are_shown_as_such(daemon):
     assert answer["steps"][0]["shared"] == ["Infinity", 1.0, "NaN", "-Infinity"]
     assert answer["steps"][1]["shared"] == ["NaN", "-Infinity", "NaN", "-Infinity"]
     assert (answer["value"], answer["exact"]) == ("NaN", "NaN")
+    for a in (["Infinity", "-Infinity"], ["NaN", 1]):  # every NaN is the same one
+        assert ask(daemon, "reduce", a=a, b=[1, 1]).ok()["bits"] == "0x7fc00000"
     over = ask(daemon, "reduce", a=[3e38, 3e38], b=[1, 1]).ok()
     assert (over["value"], over["bits"]) == ("Infinity", "0x7f800000")
     assert over["exact"] == 2 * narrow(3e38, "float32")
@@ -482,8 +484,11 @@ def test_a_wrong_field_is_named(daemon, call, fields, status, name, pointer):
         ("reduce", {"a": [1], "b": [1], "block": 2000}, 1024),
         ("reduce", {"a": [1] * 1025, "b": [1] * 1025}, 1024),
         ("race", {"n": 1 << 30}, 1 << 18),
+        ("race", {"n": (1 << 32) + 1}, 1 << 18),
         ("shift", {"n": 4000, "barriers": 0}, 1024),
+        ("shift", {"n": (1 << 32) + 1, "barriers": 0}, 1024),
         ("barrier", {"n": 4000}, 1024),
+        ("barrier", {"n": (1 << 32) + 2}, 1024),
         ("rounding", {"a": [1] * 65537, "b": [1] * 65537}, 65536),
         ("measure", {"kernel": "serial", "n": 2000}, 1024),
         ("measure", {"kernel": "fast", "n": 1 << 30}, 1 << 24),
@@ -638,6 +643,19 @@ def test_a_full_queue_refuses_with_retry_after(start_daemon):
         for wire in (first, second, third):
             assert wire.answer().status == 200
     assert daemon.get("/v1/status").ok()["lab"]["rejected_total"] == 2
+
+
+@pytest.mark.every_build
+def test_long_bodies_are_read_where_they_keep_nobody_waiting(start_daemon):
+    daemon = start_daemon(cuda="off")
+    cut_off = '{"a": [' + "1, " * 10_000
+    with busy(daemon) as (first, second), daemon.wire() as third:
+        ask(daemon, "reduce", '{"a": [').problem(400, "bad-syntax")  # a short one: at once
+        third.send(post("/v1/lab/rounding", cut_off))
+        daemon.wait_status(lambda status: lab_queue(status) == 2)
+        for wire in (first, second):
+            assert wire.answer().status == 200
+        assert third.answer().problem(400, "bad-syntax")["offset"] == len(cut_off)
 
 
 @pytest.mark.every_build

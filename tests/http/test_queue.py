@@ -1,13 +1,17 @@
 """The queued road: work that waits for the device, is refused, expires, or is no longer wanted."""
 
+import json
+import select
 import socket
 import struct
 import threading
 
 import pytest
 
-from client import get
+from client import get, post
 from load import occupied, queued
+
+JSON = "Content-Type: application/json"
 
 
 def test_small_work_takes_the_queued_road_when_told_to(start_daemon):
@@ -18,62 +22,78 @@ def test_small_work_takes_the_queued_road_when_told_to(start_daemon):
 
 
 @pytest.mark.every_build
-def test_waiting_jobs_become_one_batch(start_daemon):
-    daemon = start_daemon(inline_terms=0)
+def test_waiting_jobs_become_one_batch(start_faulty):
+    daemon = start_faulty()
     with occupied(daemon):
         wires = [daemon.wire() for _ in range(20)]
         for i, wire in enumerate(wires):
-            wire.send(get(f"/v1/dot?a={i}&b=2"))
+            wire.send(get(f"/v1/dot?a={i}&b=2&device=cuda"))
         daemon.wait_status(lambda status: queued(status) == 20)
-        answers = [wire.answer().ok() for wire in wires]
+    answers = [wire.answer().ok() for wire in wires]
     assert [answer["result"] for answer in answers] == [2.0 * i for i in range(20)]
-    assert {answer["batch_size"] for answer in answers} == {
-        20
-    }  # the long job fills a batch of its own
+    assert {answer["batch_size"] for answer in answers} == {20}
     for wire in wires:
         wire.close()
 
 
-def test_a_full_queue_refuses_with_retry_after(start_daemon):
-    daemon = start_daemon(inline_terms=0, queue_jobs=3)
+def test_a_full_queue_refuses_with_retry_after(start_faulty):
+    daemon = start_faulty(queue_jobs=2, client_share_percent=100)
     with occupied(daemon):
         wires = [daemon.wire() for _ in range(2)]
         for wire in wires:
-            wire.send(get("/v1/dot?a=1&b=2"))
+            wire.send(get("/v1/dot?a=1&b=2&device=cuda"))
         daemon.wait_status(lambda status: queued(status) == 2)
-        answer = daemon.get("/v1/dot?a=1&b=2")
+        answer = daemon.get("/v1/dot?a=1&b=2&device=cuda")
         answer.problem(503, "busy")
         assert int(answer.headers["Retry-After"]) >= 1
-        assert [wire.answer().status for wire in wires] == [200, 200]
-        for wire in wires:
-            wire.close()
+        assert daemon.get("/v1/dot?a=1&b=2&device=cpu").status == 200
+    assert [wire.answer().status for wire in wires] == [200, 200]
+    for wire in wires:
+        wire.close()
 
 
 @pytest.mark.every_build
-def test_a_job_past_its_timeout_is_504(start_daemon):
-    daemon = start_daemon(inline_terms=0)
-    with occupied(daemon):
-        problem = daemon.dot({"a": [1], "b": [2], "timeout_ms": 1}).problem(504, "deadline")
+def test_a_job_past_its_timeout_is_504(start_faulty):
+    daemon = start_faulty()
+    request = {"a": [1], "b": [2], "device": "cuda"}
+    with daemon.wire() as wire:
+        with occupied(daemon):
+            wire.send(post("/v1/dot", json.dumps(request | {"timeout_ms": 1}), JSON))
+            daemon.wait_status(lambda status: queued(status) == 1)
+        problem = wire.answer().problem(504, "deadline")
     assert (problem["limit"], problem["setting"]) == (1, "timeout_ms")
-    assert daemon.dot({"a": [1], "b": [2], "timeout_ms": 50_000}).ok()["result"] == 2.0
+    assert daemon.dot(request | {"timeout_ms": 50_000}).ok()["result"] == 2.0
+
+
+@pytest.mark.every_build
+def test_short_work_passes_long_work(start_daemon):
+    daemon = start_daemon(inline_terms=0, cuda="off")
+    rows, n = 512, 16384  # 4 * 10^9 products: far longer than what comes behind it
+    path = f"/v1/dot?dtype=float32&shape_a={rows},1,{n}&shape_b={rows},{n}"
+    with daemon.wire() as long:
+        long.send(post(path, bytes(2 * rows * n * 4), "Content-Type: application/octet-stream"))
+        daemon.wait_status(lambda status: status["requests"]["in_flight"] == 2)
+        for i in range(20):
+            assert daemon.get(f"/v1/dot?a={i}&b=2").ok()["result"] == 2.0 * i
+        assert select.select([long.socket], [], [], 0)[0] == []  # nothing of its answer yet
 
 
 def test_a_job_past_the_servers_own_timeout_names_the_setting(start_daemon):
     daemon = start_daemon(inline_terms=0, job_timeout_ms=1, cuda="off")
     rows, n = 64, 16384  # 67 million products take the CPU far longer
-    query = f"dtype=float32&shape_a={rows},1,{n}&shape_b={rows},{n}&timeout_ms=5"
+    query = f"dtype=float32&shape_a={rows},1,{n}&shape_b={rows},{n}&timeout_ms=50000"
     problem = daemon.raw(bytes(2 * rows * n * 4), query).problem(504, "deadline")
     assert (problem["limit"], problem["setting"]) == (1, "job_timeout_ms")
 
 
 @pytest.mark.every_build
 @pytest.mark.parametrize("reset", [False, True])
-def test_a_client_that_leaves_while_queued_frees_its_job(start_daemon, reset):
-    daemon = start_daemon(inline_terms=0)
+def test_a_client_that_leaves_while_queued_frees_its_job(start_faulty, reset):
+    daemon = start_faulty()
     with occupied(daemon):
         wires = [daemon.wire() for _ in range(10)]
         for wire in wires:
-            wire.send(get("/v1/dot?a=1&b=2"))
+            wire.send(get("/v1/dot?a=1&b=2&device=cuda"))
         daemon.wait_status(lambda status: queued(status) == 10)
         for wire in wires:
             if reset:
@@ -83,8 +103,8 @@ def test_a_client_that_leaves_while_queued_frees_its_job(start_daemon, reset):
     assert daemon.dot({"a": [1], "b": [2]}).ok()["result"] == 2.0
 
 
-def test_probes_answer_while_the_device_is_busy(start_daemon):
-    daemon = start_daemon(inline_terms=0)
+def test_probes_answer_while_the_device_is_busy(start_faulty):
+    daemon = start_faulty()
     with occupied(daemon):
         for page in ("/livez", "/readyz", "/v1/status"):
             assert daemon.get(page).status == 200
@@ -109,3 +129,16 @@ def test_many_clients_on_the_queued_road_get_their_own_answers(start_daemon):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_one_address_cannot_fill_the_queue(start_faulty):
+    daemon = start_faulty(queue_jobs=4, client_share_percent=50)
+    with occupied(daemon):
+        wires = [daemon.wire() for _ in range(2)]
+        for wire in wires:
+            wire.send(get("/v1/dot?a=1&b=2&device=cuda"))
+        daemon.wait_status(lambda status: queued(status) == 2)
+        daemon.get("/v1/dot?a=1&b=2&device=cuda").problem(503, "busy")
+    assert [wire.answer().status for wire in wires] == [200, 200]
+    for wire in wires:
+        wire.close()

@@ -9,10 +9,37 @@
 
 #include "gpu/lab/experiments.h"
 
-/* What is emulated and watched needs no lab. */
+/* What is emulated, watched and short needs no lab. */
 static struct lab *const nobody = NULL;
 
 static const float ones[1024] = {[0 ... 1023] = 1};
+
+struct fixture {
+    struct gpu *gpu;
+    struct lab *lab;
+};
+
+static int open_lab(void **state)
+{
+    static struct fixture fixture;
+    static const struct gpu_config config = {
+        .budget_bytes = 1 << 20, .queue_jobs = 4, .batch_jobs = 3};
+    struct problem problem;
+    assert_int_equal(gpu_open(&fixture.gpu, &config, &problem), ERR_OK);
+    assert_int_equal(
+        lab_open(&fixture.lab, fixture.gpu, &(struct lab_config){.queue_jobs = 2}, &problem),
+        ERR_OK);
+    *state = &fixture;
+    return 0;
+}
+
+static int close_lab(void **state)
+{
+    struct fixture *fixture = *state;
+    lab_close(fixture->lab);
+    gpu_close(fixture->gpu);
+    return 0;
+}
 
 /* --- reduce --- */
 
@@ -136,8 +163,8 @@ static void serial_lets_one_thread_add_everything(void **state)
     check_eight("serial", steps, 2);
 }
 
-/* 1024 threads are 32 warps. In the tree's steps 16, 8, 4, 2 of them work, then six times one, and one
- * fetches; of the others 16 + 24 + 28 + 30 + 7 * 31 = 315 idle. */
+/* 1024 threads are 32 warps. In the tree's steps 16, 8, 4, 2 of them work, then six times one, and
+ * one fetches; of the others 16 + 24 + 28 + 30 + 7 * 31 = 315 idle. */
 static void a_thousand_threads_take_ten_steps_without_conflicts(void **state)
 {
     (void)state;
@@ -233,20 +260,20 @@ static void questions_of_a_reduction_have_limits(void **state)
 
 /* --- race --- */
 
-static struct lab_race race(uint64_t n, uint32_t runs, uint64_t seed)
+static struct lab_race race(void **state, uint64_t n, uint32_t runs, uint64_t seed)
 {
+    struct fixture *fixture = *state;
     struct lab_race_ask ask = {.n = n, .runs = runs, .seed = seed};
     struct lab_race ret = {0};
     struct problem problem;
     assert_int_equal(lab_race_settle(&ask, &problem), ERR_OK);
-    assert_int_equal(lab_race(nobody, &ask, &ret, &problem), ERR_OK);
+    assert_int_equal(lab_race(fixture->lab, &ask, &ret, &problem), ERR_OK);
     return ret;
 }
 
 static void plain_additions_are_lost_and_atomic_ones_are_not(void **state)
 {
-    (void)state;
-    struct lab_race ret = race(10000, 0, 1), again = race(10000, 0, 1);
+    struct lab_race ret = race(state, 10000, 0, 1), again = race(state, 10000, 0, 1);
     assert_int_equal(ret.runs, 5);
     for (uint32_t i = 0; i < ret.runs; i++) {
         /* Of a warp's additions one is heard, at most. */
@@ -266,8 +293,7 @@ static void plain_additions_are_lost_and_atomic_ones_are_not(void **state)
 
 static void one_thread_alone_loses_nothing(void **state)
 {
-    (void)state;
-    struct lab_race ret = race(1, 2, 1);
+    struct lab_race ret = race(state, 1, 2, 1);
     assert_true(ret.value[0] == 1 && ret.value[1] == 1 && ret.atomic == 1);
     assert_int_equal(ret.faults.count, 0);
     lab_race_fini(&ret);
@@ -456,33 +482,6 @@ static void a_stopped_kernel_leaves_everything_usable(void **state)
 
 /* --- rounding --- */
 
-struct fixture {
-    struct gpu *gpu;
-    struct lab *lab;
-};
-
-static int open_lab(void **state)
-{
-    static struct fixture fixture;
-    static const struct gpu_config config = {
-        .budget_bytes = 1 << 20, .queue_jobs = 4, .batch_jobs = 3};
-    struct problem problem;
-    assert_int_equal(gpu_open(&fixture.gpu, &config, &problem), ERR_OK);
-    assert_int_equal(
-        lab_open(&fixture.lab, fixture.gpu, &(struct lab_config){.queue_jobs = 2}, &problem),
-        ERR_OK);
-    *state = &fixture;
-    return 0;
-}
-
-static int close_lab(void **state)
-{
-    struct fixture *fixture = *state;
-    lab_close(fixture->lab);
-    gpu_close(fixture->gpu);
-    return 0;
-}
-
 static struct lab_rounding rounding(void **state, enum dtype dtype, const void *a, const void *b,
                                     uint64_t n, uint32_t orders)
 {
@@ -595,8 +594,9 @@ int main(void)
         cmocka_unit_test(every_block_size_sums_every_length),
         cmocka_unit_test(numbers_that_are_not_finite_are_shown_as_such),
         cmocka_unit_test(questions_of_a_reduction_have_limits),
-        cmocka_unit_test(plain_additions_are_lost_and_atomic_ones_are_not),
-        cmocka_unit_test(one_thread_alone_loses_nothing),
+        cmocka_unit_test_setup_teardown(plain_additions_are_lost_and_atomic_ones_are_not, open_lab,
+                                        close_lab),
+        cmocka_unit_test_setup_teardown(one_thread_alone_loses_nothing, open_lab, close_lab),
         cmocka_unit_test(two_barriers_are_right_for_every_order),
         cmocka_unit_test(without_barriers_some_orders_are_wrong_and_all_are_races),
         cmocka_unit_test(one_barrier_leaves_the_second_race),

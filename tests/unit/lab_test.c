@@ -1,4 +1,4 @@
-/* The lab's thread: jobs run in turn, refused, dropped and drained; devices, rungs over rows, timing. */
+/* The lab's thread: jobs run in turn, refused, dropped, drained; devices, rungs over rows, timing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "gpu/kernels/ladder.h"
 #include "gpu/lab/experiments.h"
@@ -185,6 +186,26 @@ static void drain_finishes_what_was_accepted_and_refuses_the_rest(void **state)
     assert_int_equal(lab_submit(lab_of(state), &refused), ERR_CLOSED);
 }
 
+static enum error note_priority(struct job *job)
+{
+    job->device = getpriority(PRIO_PROCESS, 0); /* on Linux: of this thread */
+    return ERR_OK;
+}
+
+static void the_service_comes_before_the_lab(void **state)
+{
+    const int mine = getpriority(PRIO_PROCESS, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct desk desk;
+        desk_init(&desk, false);
+        struct job job = {.port = &desk.port, .run = note_priority};
+        assert_int_equal(lab_submit(lab_of(state), &job), ERR_OK);
+        desk_wait(&desk, 1);
+        assert_int_equal(job.device, mine + 10 < 19 ? mine + 10 : 19);
+    }
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), mine);
+}
+
 static enum error fail_like_a_device(struct job *job)
 {
     (void)job;
@@ -305,16 +326,60 @@ static void a_rung_refuses_what_is_beyond_it(void **state)
     assert_int_equal(problem.limit, LIMIT_LAB_ROWS);
 }
 
-static void a_cancelled_job_is_given_up_between_rows(void **state)
+/* --- giving up --- */
+
+enum work { DOT, RACE, ROUNDING, WORK_COUNT };
+
+/* A job that is cancelled, or becomes late, when it has begun. */
+struct dropped {
+    struct dot_call call; /* first: run_dropped() casts back */
+    enum work work;
+    bool is_late;
+};
+
+static enum error run_dropped(struct job *job)
 {
-    struct dot_call call = {.lab = lab_of(state), .rung = ladder_find("tree")};
-    plan(&call.job, DTYPE_FLOAT32);
-    call.job.cancelled = true;
-    assert_int_equal(lab_dot(call.lab, call.rung, 0, &call.job, &call.problem), ERR_CLOSED);
-    call.job.cancelled = false;
-    call.job.deadline_ns = 1;
-    assert_int_equal(lab_dot(call.lab, call.rung, 0, &call.job, &call.problem), ERR_DEADLINE);
-    job_fini(&call.job);
+    static const float one = 1;
+    struct dropped *dropped = (struct dropped *)job;
+    struct dot_call *call = &dropped->call;
+    struct lab_race race;
+    struct lab_rounding rounding;
+    const struct lab_race_ask race_ask = {.n = 1, .runs = 1};
+    const struct lab_rounding_ask rounding_ask = {.a = &one, .b = &one, .n = 1, .orders = 1};
+    if (dropped->is_late)
+        job->deadline_ns = 1;
+    else
+        __atomic_store_n(&job->cancelled, true, __ATOMIC_RELAXED);
+    switch (dropped->work) {
+    case DOT:
+        return lab_dot(call->lab, call->rung, 0, job, &call->problem);
+    case RACE:
+        return lab_race(call->lab, &race_ask, &race, &call->problem);
+    default:
+        return lab_rounding(call->lab, &rounding_ask, &rounding, &call->problem);
+    }
+}
+
+static void what_nobody_waits_for_is_given_up_between_sums(void **state)
+{
+    for (int i = 0; i < 2 * WORK_COUNT; i++) {
+        struct dropped dropped = {
+            .call = {.lab = lab_of(state), .rung = ladder_find("tree")},
+            .work = (enum work)(i / 2),
+            .is_late = i % 2 == 1,
+        };
+        struct job *job = &dropped.call.job;
+        struct desk desk;
+        plan(job, DTYPE_FLOAT32);
+        desk_init(&desk, false);
+        job->port = &desk.port;
+        job->run = run_dropped;
+        assert_int_equal(lab_submit(lab_of(state), job), ERR_OK);
+        desk_wait(&desk, 1);
+        assert_int_equal(job->error, dropped.is_late ? ERR_DEADLINE : ERR_CLOSED);
+        assert_int_equal(dropped.call.problem.error, job->error);
+        job_fini(job);
+    }
 }
 
 /* --- measuring --- */
@@ -388,11 +453,12 @@ int main(void)
         LAB_TEST(a_full_queue_refuses_and_keeps_what_it_took),
         LAB_TEST(cancelled_and_late_jobs_come_back_without_running),
         LAB_TEST(drain_finishes_what_was_accepted_and_refuses_the_rest),
+        LAB_TEST(the_service_comes_before_the_lab),
         LAB_TEST(a_job_that_fails_does_not_close_the_lab),
         LAB_TEST(without_cuda_everything_is_emulated),
         LAB_TEST(every_rung_but_race_computes_the_rows_of_a_job),
         LAB_TEST(a_rung_refuses_what_is_beyond_it),
-        LAB_TEST(a_cancelled_job_is_given_up_between_rows),
+        LAB_TEST(what_nobody_waits_for_is_given_up_between_sums),
         LAB_TEST(kernels_are_measured_emulated_and_on_the_cpu),
         LAB_TEST(measuring_has_limits),
         LAB_TEST(operands_beyond_the_memory_budget_are_refused),

@@ -77,7 +77,7 @@ static const char *after_time(const char *text)
 static const char *text_of(const char *value)
 {
     capture_file();
-    log_open(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_open(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, NULL);
     log_event(LOG_LEVEL_INFO, "event", LOG_S("key", value));
     return after_time(capture_end());
 }
@@ -86,7 +86,7 @@ static const char *text_of(const char *value)
 static json_t *json_of(const char *value)
 {
     capture_file();
-    log_open(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    log_open(LOG_LEVEL_INFO, LOG_FORMAT_JSON, NULL);
     log_event(LOG_LEVEL_WARNING, "event", LOG_S("key", value), LOG_N("number", -5));
     const char *text = capture_end();
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
@@ -101,7 +101,7 @@ static void text_line_reads_as_documented(void **state)
 {
     (void)state;
     capture_file();
-    log_open(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_open(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, NULL);
     log_event(LOG_LEVEL_INFO, "listening", LOG_S("address", "127.0.0.1"), LOG_N("port", 8080));
     assert_string_equal(after_time(capture_end()), "info listening address=127.0.0.1 port=8080\n");
 }
@@ -110,7 +110,7 @@ static void event_without_fields_is_a_line(void **state)
 {
     (void)state;
     capture_file();
-    log_open(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_open(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, NULL);
     log_event(LOG_LEVEL_ERROR, "stalled");
     assert_string_equal(after_time(capture_end()), "error stalled\n");
 }
@@ -225,7 +225,7 @@ static void levels_below_the_least_are_silent(void **state)
 {
     (void)state;
     capture_file();
-    log_open(LOG_LEVEL_WARNING, LOG_FORMAT_TEXT);
+    log_open(LOG_LEVEL_WARNING, LOG_FORMAT_TEXT, NULL);
     log_event(LOG_LEVEL_INFO, "quiet");
     log_event(LOG_LEVEL_WARNING, "loud");
     assert_string_equal(after_time(capture_end()), "warning loud\n");
@@ -235,7 +235,7 @@ static void automatic_format_is_json_beside_a_terminal(void **state)
 {
     (void)state;
     capture_file();
-    log_open(LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
+    log_open(LOG_LEVEL_INFO, LOG_FORMAT_AUTO, NULL);
     log_event(LOG_LEVEL_INFO, "event");
     assert_int_equal(capture_end()[0], '{');
 }
@@ -274,7 +274,7 @@ static const char *terminal_line(void)
     cfmakeraw(&mode);
     assert_int_equal(tcsetattr(end, TCSANOW, &mode), 0);
     capture_begin(end);
-    log_open(LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
+    log_open(LOG_LEVEL_INFO, LOG_FORMAT_AUTO, NULL);
     log_event(LOG_LEVEL_ERROR, "event", LOG_N("key", 1));
     capture_stop();
     ssize_t size = read(terminal, capture.text, sizeof capture.text - 1);
@@ -319,7 +319,7 @@ static void lines_of_threads_do_not_mix(void **state)
     assert_true(fd >= 0);
     assert_int_equal(fcntl(fd, F_SETFL, O_APPEND), 0);
     capture_begin(fd);
-    log_open(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    log_open(LOG_LEVEL_INFO, LOG_FORMAT_JSON, NULL);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, write_lines, NULL), 0);
     for (int i = 0; i < THREADS; i++)

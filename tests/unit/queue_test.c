@@ -1,4 +1,4 @@
-/* The queue of one device: order, bounds, closing, and a worker that sleeps. */
+/* The queue of one device: order, lanes, bounds, shares, closing, and a worker that sleeps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,12 +8,34 @@
 #include <stdlib.h>
 
 #include "gpu/queue.h"
+#include "gpu/shares.h"
+
+enum { SMALL = 100, SLICE = 16 * SMALL }; /* products */
+
+static const struct slice_limit limit = {UINT64_MAX, SLICE};
+
+static struct queue *queue_of_shares(uint32_t jobs, uint64_t bytes, uint32_t percent)
+{
+    const struct queue_bounds bounds = {jobs, bytes, percent};
+    struct queue *queue = NULL;
+    assert_int_equal(queue_create(&queue, &bounds, &limit), ERR_OK);
+    return queue;
+}
 
 static struct queue *queue_of(uint32_t jobs, uint64_t bytes)
 {
-    struct queue *queue = NULL;
-    assert_int_equal(queue_create(&queue, jobs, bytes), ERR_OK);
-    return queue;
+    return queue_of_shares(jobs, bytes, 0);
+}
+
+/* The small jobs that one pop takes; NULL: closed and empty. */
+static struct job *pop(struct queue *queue, uint32_t max_jobs)
+{
+    const struct queue_wish wish = {max_jobs, limit, true, true};
+    struct queue_catch catch;
+    if (!queue_pop(queue, &wish, &catch))
+        return NULL;
+    assert_null(catch.long_job);
+    return catch.small;
 }
 
 static void queue_gives_jobs_back_in_order_up_to_the_batch(void **state)
@@ -23,12 +45,12 @@ static void queue_gives_jobs_back_in_order_up_to_the_batch(void **state)
     struct job job[5] = {{0}};
     for (int i = 0; i < 5; i++)
         assert_int_equal(queue_push(queue, &job[i]), ERR_OK);
-    struct job *first = queue_pop(queue, 3, UINT64_MAX);
+    struct job *first = pop(queue, 3);
     assert_ptr_equal(first, &job[0]);
     assert_ptr_equal(first->next, &job[1]);
     assert_ptr_equal(first->next->next, &job[2]);
     assert_null(first->next->next->next);
-    first = queue_pop(queue, 3, UINT64_MAX);
+    first = pop(queue, 3);
     assert_ptr_equal(first, &job[3]);
     assert_ptr_equal(first->next, &job[4]);
     assert_null(first->next->next);
@@ -39,18 +61,159 @@ static void queue_gives_jobs_back_in_order_up_to_the_batch(void **state)
 static void queue_ends_a_batch_with_the_job_that_fills_it(void **state)
 {
     (void)state;
+    struct queue *queue = queue_of(32, 1000);
+    struct job job[18] = {{0}};
+    for (int i = 0; i < 18; i++) {
+        job[i].term_count = SMALL;
+        assert_int_equal(queue_push(queue, &job[i]), ERR_OK);
+    }
+    int count = 0;
+    for (struct job *at = pop(queue, 32); at != NULL; at = at->next)
+        assert_ptr_equal(at, &job[count++]);
+    assert_int_equal(count, 16);
+    assert_ptr_equal(pop(queue, 32), &job[16]);
+    assert_null(job[17].next);
+    queue_destroy(queue);
+}
+
+static void long_jobs_wait_in_a_lane_of_their_own(void **state)
+{
+    (void)state;
     struct queue *queue = queue_of(8, 1000);
-    struct job job[4] = {{.term_count = 10}, {.term_count = 90}, {.term_count = UINT64_MAX}, {0}};
+    struct partial *some = (struct partial *)queue; /* not looked into */
+    struct job job[4] = {{.term_count = SMALL + 1}, {.term_count = SMALL}, {.partial = some}, {0}};
     for (int i = 0; i < 4; i++)
         assert_int_equal(queue_push(queue, &job[i]), ERR_OK);
-    struct job *first = queue_pop(queue, 8, 100);
-    assert_ptr_equal(first, &job[0]);
-    assert_ptr_equal(first->next, &job[1]);
-    assert_null(first->next->next);
-    assert_ptr_equal(queue_pop(queue, 8, 100), &job[2]); /* however large, one is taken */
-    assert_null(job[2].next);
-    assert_ptr_equal(queue_pop(queue, 8, 100), &job[3]);
+    struct queue_wish wish = {8, limit, false, false};
+    struct queue_catch catch;
+    assert_true(queue_pop(queue, &wish, &catch));
+    assert_ptr_equal(catch.small, &job[1]);
+    assert_ptr_equal(job[1].next, &job[3]);
+    assert_null(job[3].next);
+    assert_null(catch.long_job);
+    assert_true(queue_pop(queue, &wish, &catch)); /* not empty, but nothing that is wanted */
+    assert_null(catch.small);
+    assert_null(catch.long_job);
+    assert_int_equal(queue_state(queue).jobs, 2);
+    wish.wants_long = true;
+    assert_true(queue_pop(queue, &wish, &catch));
+    assert_null(catch.small);
+    assert_ptr_equal(catch.long_job, &job[0]);
+    assert_true(queue_pop(queue, &wish, &catch));
+    assert_ptr_equal(catch.long_job, &job[2]);
+    queue_close(queue);
+    assert_false(queue_pop(queue, &wish, &catch));
     queue_destroy(queue);
+}
+
+static void unwanted_jobs_are_swept_from_both_lanes(void **state)
+{
+    (void)state;
+    struct queue *queue = queue_of_shares(8, 1000, 50);
+    struct job job[6] = {{.cancelled = true, .term_count = SLICE},
+                         {.term_count = SLICE},
+                         {.deadline_ns = 5, .term_count = SLICE},
+                         {.deadline_ns = 6},
+                         {.cancelled = true},
+                         {0}};
+    for (int i = 0; i < 6; i++) {
+        job[i].client = 1 + (uint64_t)i / 3;
+        assert_int_equal(queue_push(queue, &job[i]), ERR_OK);
+    }
+    struct job *swept = queue_sweep(queue, 5);
+    assert_ptr_equal(swept, &job[4]);
+    assert_ptr_equal(swept->next, &job[0]);
+    assert_ptr_equal(swept->next->next, &job[2]);
+    assert_null(swept->next->next->next);
+    assert_int_equal(queue_state(queue).jobs, 3);
+    assert_int_equal(queue_push(queue, &job[2]), ERR_OK); /* the lanes end where they should */
+    assert_int_equal(queue_push(queue, &job[4]), ERR_OK);
+    const struct queue_wish wish = {8, limit, true, false};
+    struct queue_catch catch;
+    assert_true(queue_pop(queue, &wish, &catch));
+    assert_ptr_equal(catch.small, &job[3]);
+    assert_ptr_equal(job[3].next, &job[5]);
+    assert_ptr_equal(job[5].next, &job[4]);
+    assert_ptr_equal(catch.long_job, &job[1]);
+    assert_true(queue_pop(queue, &wish, &catch));
+    assert_ptr_equal(catch.long_job, &job[2]);
+    queue_destroy(queue);
+}
+
+static void a_client_may_take_only_his_share_of_the_jobs(void **state)
+{
+    (void)state;
+    struct queue *queue = queue_of_shares(10, 1000, 30);
+    struct job mine[4] = {{0}}, yours = {.client = 8}, nobodys[4] = {{0}};
+    for (int i = 0; i < 4; i++) {
+        mine[i].client = 7;
+        assert_int_equal(queue_push(queue, &mine[i]), i < 3 ? ERR_OK : ERR_BUSY);
+    }
+    assert_int_equal(queue_push(queue, &yours), ERR_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(queue_push(queue, &nobodys[i]), ERR_OK);
+    assert_int_equal(queue_state(queue).rejected_total, 1);
+    assert_int_equal(queue_state(queue).unfair_total, 1);
+    assert_ptr_equal(pop(queue, 1), &mine[0]);
+    assert_int_equal(queue_push(queue, &mine[3]), ERR_OK);
+    (void)pop(queue, 10);
+    queue_destroy(queue);
+}
+
+static void a_client_may_take_only_his_share_of_the_bytes(void **state)
+{
+    (void)state;
+    struct queue *queue = queue_of_shares(10, 1000, 30);
+    struct job mine[3] = {{.bytes = 200}, {.bytes = 101}, {.bytes = 100}}, large = {.bytes = 400};
+    for (int i = 0; i < 3; i++) {
+        mine[i].client = 7;
+        assert_int_equal(queue_push(queue, &mine[i]), i != 1 ? ERR_OK : ERR_BUSY);
+    }
+    large.client = 8; /* of him nothing waits */
+    assert_int_equal(queue_push(queue, &large), ERR_OK);
+    assert_int_equal(queue_state(queue).unfair_total, 1);
+    (void)pop(queue, 10);
+    queue_destroy(queue);
+}
+
+/* Many clients come and go; an honest list is kept beside. */
+static void shares_are_counted_exactly(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 37, MOST = 16, STEPS = 20000 };
+    static const uint64_t clients[2] = {0x9e3779b97f4a7c15, 1};
+    struct share want[CLIENTS] = {{0}};
+    struct shares *shares = NULL;
+    uint32_t jobs = 0;
+    uint64_t seed = 1;
+    assert_int_equal(shares_create(&shares, MOST), ERR_OK);
+    for (int step = 0; step < STEPS; step++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t index = (seed >> 33) % CLIENTS, client = index * clients[step % 1000 < 500];
+        const uint64_t bytes = 8;
+        if (step % 1000 == 0 || step % 1000 == 500) { /* the other names: all go first */
+            for (uint64_t i = 0; i < CLIENTS; i++)
+                for (; want[i].jobs > 0; jobs--, want[i].jobs--, want[i].bytes -= bytes)
+                    shares_remove(shares, i * clients[step % 1000 >= 500], bytes);
+        }
+        if (jobs < MOST && seed >> 63 != 0) {
+            shares_add(shares, client, bytes);
+            want[index].jobs++;
+            want[index].bytes += bytes;
+            jobs++;
+        } else if (want[index].jobs > 0) {
+            shares_remove(shares, client, bytes);
+            want[index].jobs--;
+            want[index].bytes -= bytes;
+            jobs--;
+        }
+        for (uint64_t i = 0; i < CLIENTS; i++) {
+            struct share got = shares_of(shares, i * clients[step % 1000 < 500]);
+            assert_int_equal(got.jobs, want[i].jobs);
+            assert_int_equal(got.bytes, want[i].bytes);
+        }
+    }
+    shares_destroy(shares);
 }
 
 static void queue_refuses_when_full(void **state)
@@ -62,9 +225,9 @@ static void queue_refuses_when_full(void **state)
     assert_int_equal(queue_push(queue, &job[1]), ERR_OK);
     assert_int_equal(queue_push(queue, &job[2]), ERR_BUSY);
     assert_int_equal(queue_state(queue).rejected_total, 1);
-    assert_ptr_equal(queue_pop(queue, 1, 1), &job[0]);
+    assert_ptr_equal(pop(queue, 1), &job[0]);
     assert_int_equal(queue_push(queue, &job[2]), ERR_OK);
-    assert_ptr_equal(queue_pop(queue, 8, UINT64_MAX), &job[1]);
+    assert_ptr_equal(pop(queue, 8), &job[1]);
     queue_destroy(queue);
 }
 
@@ -77,7 +240,7 @@ static void queue_refuses_when_full_in_bytes(void **state)
     assert_int_equal(queue_push(queue, &job[1]), ERR_BUSY);
     assert_int_equal(queue_push(queue, &job[2]), ERR_OK);
     assert_int_equal(queue_state(queue).bytes, 1000);
-    assert_ptr_equal(queue_pop(queue, 8, UINT64_MAX), &job[0]);
+    assert_ptr_equal(pop(queue, 8), &job[0]);
     assert_int_equal(queue_state(queue).bytes, 0);
     queue_destroy(queue);
 }
@@ -89,9 +252,9 @@ static void an_empty_queue_takes_a_job_over_its_byte_bound(void **state)
     struct job large = {.bytes = 5000}, small = {.bytes = 1};
     assert_int_equal(queue_push(queue, &large), ERR_OK);
     assert_int_equal(queue_push(queue, &small), ERR_BUSY);
-    assert_ptr_equal(queue_pop(queue, 8, UINT64_MAX), &large);
+    assert_ptr_equal(pop(queue, 8), &large);
     assert_int_equal(queue_push(queue, &small), ERR_OK);
-    assert_ptr_equal(queue_pop(queue, 8, UINT64_MAX), &small);
+    assert_ptr_equal(pop(queue, 8), &small);
     queue_destroy(queue);
 }
 
@@ -105,8 +268,8 @@ static void a_closed_queue_refuses_and_still_empties(void **state)
     queue_close(queue);
     assert_int_equal(queue_push(queue, &job[1]), ERR_CLOSED);
     assert_int_equal(queue_state(queue).rejected_total, 0);
-    assert_ptr_equal(queue_pop(queue, 8, UINT64_MAX), &job[0]);
-    assert_null(queue_pop(queue, 8, UINT64_MAX));
+    assert_ptr_equal(pop(queue, 8), &job[0]);
+    assert_null(pop(queue, 8));
     queue_destroy(queue);
 }
 
@@ -141,7 +304,7 @@ static void no_job_is_lost_between_many_threads_and_one_worker(void **state)
     }
     size_t next[PUSHERS] = {0};
     for (int seen = 0; seen < PUSHERS * PUSHES;)
-        for (struct job *job = queue_pop(queue, 16, UINT64_MAX); job != NULL; job = job->next) {
+        for (struct job *job = pop(queue, 16); job != NULL; job = job->next) {
             int from = 0;
             while (job < pusher[from].job || job >= pusher[from].job + PUSHES)
                 from++;
@@ -161,6 +324,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_gives_jobs_back_in_order_up_to_the_batch),
         cmocka_unit_test(queue_ends_a_batch_with_the_job_that_fills_it),
+        cmocka_unit_test(long_jobs_wait_in_a_lane_of_their_own),
+        cmocka_unit_test(unwanted_jobs_are_swept_from_both_lanes),
+        cmocka_unit_test(a_client_may_take_only_his_share_of_the_jobs),
+        cmocka_unit_test(a_client_may_take_only_his_share_of_the_bytes),
+        cmocka_unit_test(shares_are_counted_exactly),
         cmocka_unit_test(queue_refuses_when_full),
         cmocka_unit_test(queue_refuses_when_full_in_bytes),
         cmocka_unit_test(an_empty_queue_takes_a_job_over_its_byte_bound),

@@ -1,0 +1,149 @@
+/* decode.c - decoding in pieces, and comparing what it gave (see decode.h). */
+#include "tests/fuzz/decode.h"
+
+#include <inttypes.h>
+
+enum { MAX_RESULTS = 1 << 20 };
+
+static void take(void *context, const void *a, const void *b, uint64_t n)
+{
+    struct decoding *decoding = context;
+    const void *operand[2] = {a, b};
+    size_t bytes = n * dtype_size(decoding->request.options.dtype);
+    CHECK(n > 0 && bytes <= LIMIT_PIECE_BYTES, "%" PRIu64 " elements at once", n);
+    for (int i = 0; i < 2; i++) {
+        char *grown = realloc(decoding->streamed[i], decoding->streamed_bytes + bytes);
+        CHECK(grown != NULL, "no memory");
+        decoding->streamed[i] = grown;
+        memcpy(grown + decoding->streamed_bytes, operand[i], bytes);
+    }
+    decoding->streamed_bytes += bytes;
+}
+
+static enum error feed(struct decoder *decoder, const char *body, size_t size, struct cuts cuts,
+                       struct problem *problem)
+{
+    enum error err = ERR_OK;
+    for (size_t at = 0; err == ERR_OK && at < size;) {
+        size_t piece = cuts_next(&cuts, size - at);
+        char *copy = copy_of(body + at, piece);
+        err = decoder_feed(decoder, copy, piece, problem);
+        free(copy);
+        at += piece;
+    }
+    return err == ERR_OK ? decoder_finish(decoder, problem) : err;
+}
+
+void decode(struct decoding *ret, const struct decode_how *how, const void *body, size_t size,
+            struct cuts cuts)
+{
+    struct decoder *decoder = NULL;
+    memset(ret, 0, sizeof *ret);
+    request_init(&ret->request, &buffer_heap);
+    problem_clear(&ret->problem);
+    ret->sink = (struct sink){.take = take, .context = ret, .min_bytes = how->sink_min_bytes};
+    if (how->has_sink)
+        ret->request.sink = &ret->sink;
+    ret->error = options_from_query(&ret->request.options, how->query, NULL, NULL, &ret->problem);
+    if (ret->error == ERR_OK)
+        ret->error = decoder_create(&decoder, how->encoding, &ret->request, how->body_bytes,
+                                    how->max_bytes, &ret->problem);
+    if (ret->error == ERR_OK)
+        ret->error = feed(decoder, body, size, cuts, &ret->problem);
+    decoder_destroy(decoder);
+    if (ret->error == ERR_OK)
+        ret->error = request_check(&ret->request, MAX_RESULTS, &ret->problem);
+    CHECK(ret->error == ret->problem.error, "error %d, problem %d", ret->error, ret->problem.error);
+    CHECK(ret->request.buffer.used <= how->max_bytes || how->max_bytes == 0, "%zu bytes of %zu",
+          ret->request.buffer.used, how->max_bytes);
+}
+
+void decoding_fini(struct decoding *decoding)
+{
+    request_fini(&decoding->request);
+    free(decoding->streamed[0]);
+    free(decoding->streamed[1]);
+}
+
+static void check_same_shape(const struct shape *a, const struct shape *b)
+{
+    CHECK(a->rank == b->rank, "ranks %d and %d", a->rank, b->rank);
+    for (int i = 0; i < a->rank; i++)
+        CHECK(a->dim[i] == b->dim[i], "axis %d: %" PRIu64 " and %" PRIu64, i, a->dim[i], b->dim[i]);
+}
+
+void check_same_options(const struct options *a, const struct options *b)
+{
+    CHECK(a->given == b->given, "given %x and %x", a->given, b->given);
+    CHECK(a->dtype == b->dtype && a->order == b->order && a->result_dtype == b->result_dtype,
+          "types %d, %d", a->dtype, b->dtype);
+    CHECK(a->accuracy == b->accuracy && strcmp(a->kernel, b->kernel) == 0, "%s, %s", a->kernel,
+          b->kernel);
+    CHECK(a->placement == b->placement && a->device_index == b->device_index, "%d, %d",
+          a->device_index, b->device_index);
+    CHECK(a->timeout_ms == b->timeout_ms && a->block == b->block, "%" PRIu64 ", %" PRIu64,
+          a->timeout_ms, b->timeout_ms);
+    CHECK(strcmp(a->id, b->id) == 0, "%s, %s", a->id, b->id);
+    CHECK(a->diagnostics == b->diagnostics && a->conjugate == b->conjugate, "booleans");
+    check_same_shape(&a->shape_a, &b->shape_a);
+    check_same_shape(&a->shape_b, &b->shape_b);
+}
+
+void check_same_problem(const struct problem *a, const struct problem *b)
+{
+    CHECK(a->error == b->error, "errors %s: %s, %s: %s", error_name(a->error), a->detail,
+          error_name(b->error), b->detail);
+    CHECK(strcmp(a->detail, b->detail) == 0, "\n%s\n%s", a->detail, b->detail);
+    CHECK(strcmp(a->pointer, b->pointer) == 0, "%s, %s", a->pointer, b->pointer);
+    CHECK(a->offset == b->offset, "%" PRId64 ", %" PRId64 ": %s", a->offset, b->offset, a->detail);
+    CHECK(a->limit == b->limit && a->setting == b->setting, "%" PRIu64 ", %" PRIu64, a->limit,
+          b->limit);
+}
+
+const char *tensor_data(const struct request *request, const struct tensor *tensor,
+                        size_t *ret_size)
+{
+    uint64_t count;
+    CHECK(shape_count(&tensor->shape, &count) == ERR_OK, "rank %d", tensor->shape.rank);
+    size_t size = count * dtype_size(tensor->dtype);
+    CHECK(tensor->offset % dtype_size(tensor->dtype) == 0, "offset %zu", tensor->offset);
+    CHECK(size == 0 || tensor->offset + size <= request->buffer.used, "%zu + %zu of %zu",
+          tensor->offset, size, request->buffer.used);
+    *ret_size = size;
+    return size > 0 ? (const char *)request->buffer.block.data + tensor->offset : "";
+}
+
+void check_same_tensor(const struct request *a, const struct tensor *x, const struct request *b,
+                       const struct tensor *y)
+{
+    size_t x_size, y_size;
+    CHECK(x->dtype == y->dtype, "types %d, %d", x->dtype, y->dtype);
+    check_same_shape(&x->shape, &y->shape);
+    const char *x_data = tensor_data(a, x, &x_size), *y_data = tensor_data(b, y, &y_size);
+    CHECK(x_size == y_size && memcmp(x_data, y_data, x_size) == 0, "operands of %zu, %zu bytes",
+          x_size, y_size);
+}
+
+void check_same_request(const struct request *a, const struct request *b)
+{
+    check_same_options(&a->options, &b->options);
+    CHECK(a->is_pairs == b->is_pairs && a->pair_count == b->pair_count, "%zu, %zu pairs",
+          a->pair_count, b->pair_count);
+    CHECK(a->result_count == b->result_count && a->term_count == b->term_count, "counts");
+    CHECK(a->is_streamed == b->is_streamed, "streamed %d, %d", a->is_streamed, b->is_streamed);
+    for (size_t i = 0; i < a->pair_count && !a->is_streamed; i++) {
+        check_same_tensor(a, &a->pair[i].a, b, &b->pair[i].a);
+        check_same_tensor(a, &a->pair[i].b, b, &b->pair[i].b);
+    }
+}
+
+void check_same_decoding(const struct decoding *a, const struct decoding *b)
+{
+    check_same_problem(&a->problem, &b->problem);
+    if (a->error != ERR_OK)
+        return;
+    check_same_request(&a->request, &b->request);
+    CHECK(a->streamed_bytes == b->streamed_bytes, "%zu, %zu", a->streamed_bytes, b->streamed_bytes);
+    for (int i = 0; i < 2 && a->streamed_bytes > 0; i++)
+        CHECK(memcmp(a->streamed[i], b->streamed[i], a->streamed_bytes) == 0, "operand %d", i);
+}

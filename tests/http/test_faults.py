@@ -1,0 +1,82 @@
+"""A device that fails while it serves: jobs are answered all the same, and nothing wrong is."""
+
+import os
+import subprocess
+
+import pytest
+
+from client import DEADLINE_S, SANITIZERS, get, poll
+from load import queued
+
+LONG = 70_000  # products: a job that the device gets alone
+
+
+def ask(daemon, **options):
+    n = options.pop("n", 3)
+    return daemon.dot({"a": [1] * n, "b": [2] * n, "device": "cuda"} | options).ok()
+
+
+def test_the_faulty_device_answers_when_nothing_is_wrong(start_faulty):
+    daemon = start_faulty()
+    for n in (3, LONG):
+        answer = ask(daemon, n=n)
+        assert (answer["result"], answer["device"]) == (2.0 * n, "cuda:0")
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("word", ["launch", "sticky", "memory"])
+@pytest.mark.parametrize("n", [3, LONG])
+def test_a_job_that_the_device_cannot_do_is_done_by_the_cpu(start_faulty, word, n):
+    daemon = start_faulty()
+    daemon.fault.say(word)
+    answer = ask(daemon, n=n)
+    daemon.fault.say("")
+    assert (answer["result"], answer["device"]) == (2.0 * n, "cpu")
+
+
+def test_a_device_short_of_memory_is_used_again(start_faulty):
+    daemon = start_faulty()
+    daemon.fault.say("memory")
+    assert ask(daemon)["device"] == "cpu"
+    daemon.fault.say("")
+    assert ask(daemon)["device"] == "cuda:0"
+
+
+@pytest.mark.every_build
+def test_everything_that_waits_for_a_device_that_fails_is_answered(start_faulty):
+    daemon = start_faulty()
+    wires = [daemon.wire() for _ in range(20)]
+    daemon.fault.say("hang")
+    for i, wire in enumerate(wires):
+        wire.send(get(f"/v1/dot?a={i}&b=2&device=cuda"))
+        poll(daemon.fault.is_hanging, "the device does not hang")  # with the first one in hand
+    daemon.wait_status(lambda status: queued(status) == 19)
+    daemon.fault.say("launch")
+    answers = [wire.answer().ok() for wire in wires]
+    daemon.fault.say("")
+    assert [answer["result"] for answer in answers] == [2.0 * i for i in range(20)]
+    assert {answer["device"] for answer in answers} == {"cpu"}
+    for wire in wires:
+        wire.close()
+
+
+def test_a_slow_device_is_only_slow(start_faulty):
+    daemon = start_faulty()
+    daemon.fault.say("slow")
+    assert ask(daemon)["device"] == "cuda:0"
+
+
+def test_a_device_that_gives_wrong_answers_never_serves(start_faulty, binary, tmp_path):
+    wrong = tmp_path / "wrong"
+    wrong.write_text("wrong")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("DOTD_")}
+    ended = subprocess.run(
+        [str(binary), "--listen=127.0.0.1:0"],
+        env=environment | SANITIZERS | {"DOTD_FAULT": str(wrong)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert ended.returncode != 0
+    assert "self-test failed" in ended.stderr and "cuda:0" in ended.stderr
+    assert ended.stdout == ""

@@ -65,10 +65,10 @@ static bool add_dimension(void *context, struct json_span leaf)
 {
     struct reading *reading = context;
     struct dotd_shape *shape = &reading->result->shape;
-    double dim = json_number(leaf, reading->numbers, -1);
+    int64_t dim = json_whole(leaf, reading->numbers, -1);
     if (dim < 0 || shape->rank == DOTD_RANK_MAX)
         return false;
-    shape->dim[shape->rank++] = (uint64_t)dim; /* the service's results are fewer than 2^53 */
+    shape->dim[shape->rank++] = (uint64_t)dim;
     return true;
 }
 
@@ -273,7 +273,7 @@ static void read_texts(const struct json_span *field, struct reading reading)
     json_text(field[DEVICE], result->device, sizeof result->device);
     json_text(field[DEVICE_NAME], result->device_name, sizeof result->device_name);
     json_text(field[ID], result->id, sizeof result->id);
-    result->batch_size = (unsigned)json_number(field[BATCH_SIZE], reading.numbers, 0);
+    result->batch_size = (unsigned)json_whole(field[BATCH_SIZE], reading.numbers, 0);
     read_timing(field[TIMING], reading.numbers, &result->timing_us);
 }
 
@@ -336,6 +336,6 @@ void answer_problem(struct json_span body, int status, locale_t numbers, struct 
     json_text(field[3], error->pointer, sizeof error->pointer);
     json_text(field[4], error->setting, sizeof error->setting);
     json_text(field[5], error->id, sizeof error->id);
-    error->offset = (int64_t)json_number(field[6], numbers, -1);
-    error->limit = (int64_t)json_number(field[7], numbers, -1);
+    error->offset = json_whole(field[6], numbers, -1);
+    error->limit = json_whole(field[7], numbers, -1);
 }

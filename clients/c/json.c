@@ -1,6 +1,7 @@
 /* json.c - a reader of one object's fields (see json.h). */
 #include "json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,6 +169,12 @@ double json_number(struct json_span value, locale_t numbers, double other)
     memcpy(text, value.begin, size);
     text[size] = '\0';
     return strtod_l(text, NULL, numbers);
+}
+
+int64_t json_whole(struct json_span value, locale_t numbers, int64_t other)
+{
+    double number = json_number(value, numbers, NAN);
+    return fabs(number) <= 0x1p53 ? (int64_t)number : other;
 }
 
 bool json_each(struct json_span value, bool (*each)(void *context, struct json_span leaf),

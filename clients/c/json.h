@@ -9,6 +9,7 @@
 #include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct json_span { /* of one value; begin NULL: not there */
     const char *begin, *end;
@@ -24,6 +25,9 @@ void json_text(struct json_span value, char *ret, size_t capacity);
 
 /* A number, in the locale "C" that numbers is; other where the value is none. */
 double json_number(struct json_span value, locale_t numbers, double other);
+
+/* Likewise a whole number, as far as a double has them: up to 2^53. */
+int64_t json_whole(struct json_span value, locale_t numbers, int64_t other);
 
 /* Calls each() for every value that is no array, in order, in arrays however nested. each() returns
  * false to stop. False: stopped, or not well-formed. */

@@ -86,6 +86,13 @@ def test_a_connection_that_the_service_closes_is_not_used_again(plant):
     assert [number for number, _, _ in server.requests] == [0, 1]
 
 
+def test_what_follows_an_answer_unasked_is_no_answer(plant):
+    server = plant(raw_result(1.0) + raw_result(66.0), raw_result(2.0))
+    with Client(server.url) as client:
+        assert [client.dot([1.0], [1]).value for _ in range(2)] == [1.0, 2.0]
+    assert [number for number, _, _ in server.requests] == [0, 1]
+
+
 def test_a_word_about_the_silence_before_is_no_answer(plant):
     late = problem(408, "receive-timeout", "Connection: close")
     server = plant(raw_result(1.0), late, raw_result(2.0), late)

@@ -132,7 +132,7 @@ class Client:
             is_sent = connection.send([head, *request.parts], len(head) + request.size, patience)
             answer = connection.read_head(patience)
             body = connection.read_body(answer, patience)
-            is_whole = is_sent and answer.keeps_alive
+            is_whole = is_sent and answer.keeps_alive and not connection.rest
         finally:
             if is_whole and len(self._idle) < self._pool_size:
                 connection.was_kept = True

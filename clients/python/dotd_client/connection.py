@@ -52,7 +52,7 @@ class Connection:
 
     def is_usable(self) -> bool:
         """Nothing has come since the last answer: neither an end nor a word that nobody asked for.
-        Not worth asking at once: a call that finds the end out is repeated."""
+        Not worth a system call at once: a call that finds the end out is repeated."""
         return time.monotonic() < self.idle_s + FRESH_S or not self.readable.poll(0)
 
     def send(self, buffers: Sequence[Buffer], size: int, patience: Patience) -> bool:

@@ -45,10 +45,13 @@ class Result:
     has each number's bound. Else empty.
     """
 
-    __slots__ = ("document", "_head", "_data", "_arrays", "_value")
+    __slots__ = ("document", "result_dtype", "_head", "_data", "_arrays", "_value")
 
-    def __init__(self, document: Mapping[str, Any], head: Head, data: Body, arrays: bool) -> None:
+    def __init__(
+        self, document: Mapping[str, Any], dtype: str, head: Head, data: Body, arrays: bool
+    ) -> None:
         self.document = document
+        self.result_dtype = dtype
         self._head = head
         self._data = data  # empty with a document
         self._arrays = arrays
@@ -63,10 +66,6 @@ class Result:
             return tuple(self.document["shape"])
         text = self._head.field(b"dotd-shape")
         return tuple(map(int, text.split(","))) if text else ()
-
-    @property
-    def result_dtype(self) -> str:
-        return self._said("result_dtype", b"dotd-dtype")
 
     @property
     def device(self) -> str:
@@ -182,13 +181,16 @@ class Result:
 def result_of(head: Head, body: Body, arrays: bool) -> Result:
     """Reads an answer with status 200."""
     if head.content_type == "application/octet-stream":
-        if head.field(b"dotd-dtype") not in TYPES:
-            raise BadAnswer("results without a type that is known (Dotd-Dtype)")
-        return Result({}, head, body, arrays)
-    document = json_of(body)
-    if not isinstance(document, dict) or "bits" not in document:
-        raise BadAnswer("an answer of status 200 is not one of dotd's")
-    return Result(document, head, b"", arrays)
+        dtype = head.field(b"dotd-dtype")
+        document, data = {}, body
+    else:
+        document, data = json_of(body), b""
+        if not isinstance(document, dict) or "bits" not in document:
+            raise BadAnswer("an answer of status 200 is not one of dotd's")
+        dtype = document.get("result_dtype")
+    if dtype not in TYPES:
+        raise BadAnswer(f"results of a type that is not known: {dtype}")
+    return Result(document, dtype, head, data, arrays)
 
 
 def json_of(body: Body) -> Any:

@@ -22,6 +22,9 @@
       "use --data-binary: -d strips line ends.")                                                   \
     X(ERR_OPTION, 400, "bad-option", "an option is unknown, repeated or contradicts another",      \
       "Options are read from the JSON body and the query string; each may be given once.")         \
+    X(ERR_INFER, 400, "bad-inference", "not an inference request that this model takes",           \
+      "The Open Inference Protocol has one status for all that is wrong with a request: the "      \
+      "message names the tensor or the field.")                                                    \
     X(ERR_FRAMING, 400, "bad-framing", "the request's framing is not acceptable",                  \
       "The headers leave it unclear where the body ends (RFC 9112 section 6), or are malformed; "  \
       "the connection closes.")                                                                    \

@@ -23,6 +23,13 @@ struct json {
     struct splitter splitter;
 };
 
+static const struct splitter_form form = {
+    .name = {[KEY_A] = "a", [KEY_B] = "b", [KEY_PAIRS] = "pairs", [KEY_DTYPE] = "dtype"},
+    .at_root = true,
+    .hint = "; send a JSON object such as {\"a\":[1,2,3],\"b\":[4,5,6]}, or raw elements as "
+            "application/octet-stream",
+};
+
 enum { RESERVE_BYTES = 1 << 20 }; /* at most, before a byte of the body was seen */
 
 static enum error json_create(struct decoder **ret, struct request *request, uint64_t body_bytes,
@@ -43,7 +50,7 @@ static enum error json_create(struct decoder **ret, struct request *request, uin
         return problem_set(problem, ERR_NOMEM, "no memory for a decoder");
     json->encoding = &encoding_json;
     json->request = request;
-    splitter_init(&json->splitter, &request->buffer, request->options.dtype, max_bytes);
+    splitter_init(&json->splitter, &form, &request->buffer, request->options.dtype, max_bytes);
     *ret = (struct decoder *)json;
     return ERR_OK;
 }

@@ -14,16 +14,11 @@ enum {
     SPLITTER_NAME_BYTES = 16,          /* of the names below, or of a dtype, with the NUL */
 };
 
-#define EMPTY_HINT "; send a JSON object such as {\"a\":[1,2,3],\"b\":[4,5,6]}"
-
-static const char *const key_names[] = {
-    [KEY_A] = "a", [KEY_B] = "b", [KEY_PAIRS] = "pairs", [KEY_DTYPE] = "dtype"};
-
-void splitter_init(struct splitter *splitter, struct buffer *buffer, enum dtype dtype,
-                   size_t max_bytes)
+void splitter_init(struct splitter *splitter, const struct splitter_form *form,
+                   struct buffer *buffer, enum dtype dtype, size_t max_bytes)
 {
     *splitter = (struct splitter){
-        .buffer = buffer, .max_bytes = max_bytes, .dtype = dtype, .key = KEY_OTHER};
+        .form = form, .buffer = buffer, .max_bytes = max_bytes, .dtype = dtype, .key = KEY_OTHER};
     text_init(&splitter->skeleton);
 }
 
@@ -79,9 +74,10 @@ static bool string_decode(const struct splitter *splitter, char ret[static SPLIT
 static enum splitter_key key_read(const struct splitter *splitter)
 {
     char name[SPLITTER_NAME_BYTES];
+    const char *const *names = splitter->form->name;
     if (string_decode(splitter, name))
         for (enum splitter_key key = 0; key < KEY_OTHER; key++)
-            if (strcmp(name, key_names[key]) == 0)
+            if (names[key] != NULL && strcmp(name, names[key]) == 0)
                 return key;
     return KEY_OTHER;
 }
@@ -161,7 +157,7 @@ static enum error comma(struct splitter *splitter, struct problem *problem)
 {
     splitter->expect = in_object(splitter) ? EXPECT_KEY : EXPECT_VALUE;
     if (splitter->in_pairs && splitter->depth == 2 && ++splitter->pair_index == LIMIT_PAIRS)
-        return too_many(problem, "pairs", LIMIT_PAIRS);
+        return too_many(problem, splitter->form->name[KEY_PAIRS], LIMIT_PAIRS);
     return count_value(splitter, problem);
 }
 
@@ -199,13 +195,11 @@ static enum error structure_byte(struct splitter *splitter, char byte, struct pr
     return ERR_OK;
 }
 
-static enum error not_an_object(char byte, struct problem *problem)
+static enum error not_an_object(const struct splitter *splitter, char byte, struct problem *problem)
 {
     char shown[16];
-    return problem_set(problem, ERR_SYNTAX,
-                       "the body begins with %s and not with '{'" EMPTY_HINT
-                       ", or raw elements as application/octet-stream",
-                       byte_print(byte, shown));
+    return problem_set(problem, ERR_SYNTAX, "the body begins with %s and not with '{'%s",
+                       byte_print(byte, shown), splitter->form->hint);
 }
 
 /* Skips a byte order mark, which may come in pieces. */
@@ -225,11 +219,11 @@ static enum error begin(struct splitter *splitter, char byte, struct problem *pr
 {
     bool is_broken_bom = splitter->bom_bytes == 1 || splitter->bom_bytes == 2;
     if (is_broken_bom)
-        return not_an_object('\xef', problem);
+        return not_an_object(splitter, '\xef', problem);
     if (byte == '{')
         splitter->has_begun = true;
     else if (byte != ' ' && byte != '\t' && byte != '\n' && byte != '\r')
-        return not_an_object(byte, problem);
+        return not_an_object(splitter, byte, problem);
     return ERR_OK;
 }
 
@@ -268,17 +262,19 @@ static bool begins_operand(const struct splitter *splitter, char byte)
 {
     return byte == '[' && !splitter->is_string && splitter->expect == EXPECT_VALUE &&
            (splitter->key == KEY_A || splitter->key == KEY_B) && in_object(splitter) &&
-           (splitter->depth == 1 || (splitter->depth == 3 && splitter->in_pairs));
+           ((splitter->depth == 1 && splitter->form->at_root) ||
+            (splitter->depth == 3 && splitter->in_pairs));
 }
 
 /* The pointer of the array that is being read. */
 static void array_pointer(const struct splitter *splitter, char *ret, size_t size)
 {
+    const char *const *names = splitter->form->name;
     if (splitter->depth == 1)
-        (void)snprintf(ret, size, "/%s", key_names[splitter->key]);
+        (void)snprintf(ret, size, "/%s", names[splitter->key]);
     else
-        (void)snprintf(ret, size, "/pairs/%" PRIu64 "/%s", splitter->pair_index,
-                       key_names[splitter->key]);
+        (void)snprintf(ret, size, "/%s/%" PRIu64 "/%s", names[KEY_PAIRS], splitter->pair_index,
+                       names[splitter->key]);
 }
 
 static enum error array_begin(struct splitter *splitter, struct problem *problem)
@@ -366,7 +362,7 @@ enum error splitter_feed(struct splitter *splitter, const char *data, size_t siz
 enum error splitter_finish(struct splitter *splitter, struct problem *problem)
 {
     if (!splitter->has_begun) {
-        problem_set(problem, ERR_SYNTAX, "the body is empty" EMPTY_HINT);
+        problem_set(problem, ERR_SYNTAX, "the body is empty%s", splitter->form->hint);
         return fail_at(problem, splitter->body_bytes);
     }
     if (splitter->numbers == NULL)

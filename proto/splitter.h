@@ -1,9 +1,9 @@
 /* splitter.h - takes the arrays of numbers out of a JSON body while it arrives. Private to proto/.
  *
  * Door: splitter_feed() with pieces cut anywhere, then splitter_finish(). Where the value of an
- * operand (`a` or `b` of the object, or of an object inside its `pairs`) begins with '[', the array
- * goes to numbers_feed() and leaves "[K]" behind, K the index of its struct operand. Every other
- * byte is copied to the skeleton, which a JSON parser then judges.
+ * operand (of /v1/dot: `a` or `b` of the object, or of an object inside its `pairs`) begins with '[',
+ * the array goes to numbers_feed() and leaves "[K]" behind, K the index of its struct operand. Every
+ * other byte is copied to the skeleton, which a JSON parser then judges.
  *
  * So an array that stands in an operand's place in the skeleton is always ours: a client's never
  * gets there. That holds for every skeleton that parses: the splitter follows strings, escapes and
@@ -32,10 +32,18 @@ enum splitter_expect { EXPECT_KEY, EXPECT_COLON, EXPECT_VALUE, EXPECT_COMMA };
 /* The keys that the splitter knows. */
 enum splitter_key { KEY_A, KEY_B, KEY_PAIRS, KEY_DTYPE, KEY_OTHER };
 
+/* What a kind of document calls its operands and the list of objects that may hold them. */
+struct splitter_form {
+    const char *name[KEY_OTHER]; /* by enum splitter_key; NULL: it has no such field */
+    bool at_root;                /* operands stand in the document's own object too */
+    const char *hint;            /* ends a refusal of what is no such document: "; send ..." */
+};
+
 struct splitter {
-    struct buffer *buffer; /* borrowed: where the numbers go */
-    size_t max_bytes;      /* of them */
-    enum dtype dtype;      /* DTYPE_UNKNOWN until the query or the body said it */
+    const struct splitter_form *form; /* borrowed */
+    struct buffer *buffer;            /* borrowed: where the numbers go */
+    size_t max_bytes;                 /* of them */
+    enum dtype dtype;                 /* DTYPE_UNKNOWN until the query or the body said it */
 
     struct text skeleton;
     struct operand *operand; /* [operand_count], owned */
@@ -58,8 +66,8 @@ struct splitter {
     uint64_t array_start;    /* its offset in the body */
 };
 
-void splitter_init(struct splitter *splitter, struct buffer *buffer, enum dtype dtype,
-                   size_t max_bytes);
+void splitter_init(struct splitter *splitter, const struct splitter_form *form,
+                   struct buffer *buffer, enum dtype dtype, size_t max_bytes);
 void splitter_fini(struct splitter *splitter);
 
 enum error splitter_feed(struct splitter *splitter, const char *data, size_t size,

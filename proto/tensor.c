@@ -29,6 +29,12 @@ const char *dtype_name(enum dtype dtype)
     return rows[dtype].name;
 }
 
+const char *dtype_oip(enum dtype dtype)
+{
+    assert(dtype < DTYPE_COUNT);
+    return rows[dtype].oip;
+}
+
 const char *dtype_list(void)
 {
 #define X(code, size, name, alias, numpy, oip) ", " name

@@ -47,6 +47,7 @@ bool dtype_is_float(enum dtype dtype);     /* real */
 bool dtype_is_complex(enum dtype dtype);
 enum dtype dtype_part(enum dtype dtype);   /* of a complex type's parts; a real type itself */
 const char *dtype_name(enum dtype dtype);  /* the long name */
+const char *dtype_oip(enum dtype dtype);   /* "FP32"; "": the Open Inference Protocol has none */
 const char *dtype_list(void);              /* "float32, float64": for details of problems */
 
 /* Reads any alias ("float32", "f32", "<f4", "FP32", ">f4", "|u1"). ERR_DTYPE when it is none. */

@@ -52,7 +52,7 @@ static enum error check_size(const struct exchange *exchange, struct problem *pr
 }
 
 /* The header says what the query string and the body may say as well. */
-static enum error take_header(struct exchange *exchange, struct problem *problem)
+enum error dot_take_header(struct exchange *exchange, struct problem *problem)
 {
     const struct head *head = &exchange->head;
     unsigned seen = 0;
@@ -256,7 +256,7 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
     if (error == ERR_OK)
         error = options_from_query(&dot->request.options, exchange->query, NULL, NULL, problem);
     if (error == ERR_OK)
-        error = take_header(exchange, problem);
+        error = dot_take_header(exchange, problem);
     dot->sink = (struct sink){stream_take, exchange, STREAM_BYTES_MIN};
     if (may_stream(&dot->request.options))
         dot->request.sink = &dot->sink;
@@ -437,7 +437,7 @@ enum error dot_finish_query(struct exchange *exchange, struct problem *problem)
     error = query_decode(&dot->request, exchange->query, config_of(exchange)->memory_budget_bytes,
                          problem);
     if (error == ERR_OK)
-        error = take_header(exchange, problem);
+        error = dot_take_header(exchange, problem);
     dot->decode_ns = clock_ns() - exchange->first_byte_ns;
     return error == ERR_OK ? compute(exchange, problem) : error;
 }
@@ -569,8 +569,9 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
     result_round(&result);
     result.timing = timing_of(exchange);
-    enum error error =
-        dot->wants_raw ? send_raw(exchange, &result, problem) : send_json(exchange, &result);
+    enum error error = dot->send != NULL ? dot->send(exchange, &result, problem)
+                       : dot->wants_raw  ? send_raw(exchange, &result, problem)
+                                         : send_json(exchange, &result);
     if (error == ERR_OK)
         metrics_count_computed(loop_metrics(exchange->loop), &result.timing, exchange->job.device,
                                dot_accuracy(&dot->request.options), dot->request.result_count);

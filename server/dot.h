@@ -9,6 +9,7 @@
 #include "gpu/kernels/ladder.h"
 #include "proto/encoding.h"
 #include "proto/request.h"
+#include "proto/result.h"
 
 struct exchange;
 
@@ -20,6 +21,9 @@ struct dot_exchange {
     const struct rung *rung; /* of the ladder, that computes on the lab's thread; NULL: none */
     int rung_device;         /* where, as gpu/lab.h counts */
     bool wants_raw;          /* Accept asked for octet-stream */
+    /* writes the answer of a call that is not /v1/dot itself; NULL: as Accept says */
+    enum error (*send)(struct exchange *exchange, const struct result *result,
+                       struct problem *problem);
     int64_t decode_ns;       /* spent in the decoder so far */
     int64_t decoded_ns;      /* when the request was complete */
 };
@@ -35,6 +39,9 @@ enum error dot_late(struct exchange *exchange, struct problem *problem);
 /* For exchange.c: a job of the stream is back; no job need be begun any more. */
 void dot_on_slice(struct exchange *exchange, struct job *slice);
 void dot_cancel(struct dot_exchange *dot);
+
+/* For calls that compute as /v1/dot does: what the header X-Timeout-Ms says becomes an option. */
+enum error dot_take_header(struct exchange *exchange, struct problem *problem);
 
 /* For stream.c. */
 enum accuracy dot_accuracy(const struct options *options);           /* settled: exact or fast */

@@ -11,11 +11,17 @@
 #include "server/log.h"
 #include "server/loop.h"
 #include "server/metrics.h"
+#include "server/oip.h"
 
 /* A refused request whose body is no longer than this is read to its end and the connection kept;
  * a longer one is answered at once and the connection closed. */
+enum { DISCARD_BYTES_MAX = 1 << 20 };
+
+/* Clients of the Open Inference Protocol hear nothing before they have sent all (oip.h). More than
+ * this they cannot send. */
+#define DISCARD_OIP_BYTES_MAX (UINT64_C(4) << 30)
+
 enum {
-    DISCARD_BYTES_MAX = 1 << 20,
     /* libmicrohttpd keeps parameters too, 64 bytes each in the connection's memory; where that runs
      * out it neither answers nor closes. There are a dozen to give. */
     PARAMETERS_MAX = 64,
@@ -157,9 +163,22 @@ static enum MHD_Result answer_refusal(struct exchange *exchange)
 /* True when what is still to come of the body is little enough to read and forget. */
 static bool is_discardable(const struct exchange *exchange)
 {
+    uint64_t most = oip_is_asked(exchange) ? DISCARD_OIP_BYTES_MAX : DISCARD_BYTES_MAX;
     if (exchange->head.is_chunked)
-        return exchange->body_bytes <= DISCARD_BYTES_MAX;
-    return exchange->head.content_length - exchange->body_bytes <= DISCARD_BYTES_MAX;
+        return exchange->body_bytes <= most;
+    return exchange->head.content_length - exchange->body_bytes <= most;
+}
+
+/* The rest of the body will be read and forgotten, within the time of one that is not. */
+static void discard(struct exchange *exchange)
+{
+    exchange->state = EXCHANGE_REFUSED;
+    if (exchange->jobs_out == 0)
+        dot_fini(&exchange->dot); /* operands need no memory meanwhile */
+    if (!oip_is_asked(exchange))
+        enter_phase(exchange, PHASE_REFUSE);
+    else if (exchange->connection->phase != PHASE_BODY)
+        enter_phase(exchange, PHASE_BODY);
 }
 
 /* Refuses on the head. A client that waits for 100 Continue gets the refusal instead of it. */
@@ -168,8 +187,7 @@ static enum MHD_Result refuse_head(struct exchange *exchange)
     bool later =
         !exchange->must_close && !exchange->head.expects_continue && is_discardable(exchange);
     if (later) {
-        exchange->state = EXCHANGE_REFUSED;
-        enter_phase(exchange, PHASE_REFUSE);
+        discard(exchange);
         return MHD_YES;
     }
     exchange->must_close |= has_body(exchange);
@@ -181,8 +199,7 @@ static enum MHD_Result refuse_head(struct exchange *exchange)
 static enum MHD_Result refuse_body(struct exchange *exchange)
 {
     if (is_discardable(exchange)) {
-        exchange->state = EXCHANGE_REFUSED;
-        enter_phase(exchange, PHASE_REFUSE);
+        discard(exchange);
         return MHD_YES;
     }
     answer_send_problem_early(exchange);

@@ -21,6 +21,7 @@
 
 #include "gpu/gpu.h"
 #include "proto/error.h"
+#include "proto/oip.h"
 #include "proto/text.h"
 #include "server/connection.h"
 #include "server/deadlines.h"
@@ -62,7 +63,8 @@ struct exchange {
     struct problem job_problem;  /* the lab's, which says why its job has no result */
     unsigned jobs_out;           /* that devices have: job, and others of the handler's own */
     struct deadline deadline;    /* loop_deadlines() */
-    struct dot_exchange dot;     /* of /v1/dot */
+    struct dot_exchange dot;     /* of /v1/dot, and of what computes as it does */
+    struct oip_call oip;         /* of an inference below /v2; its model NULL: it is none */
     struct lab_call *lab_call;   /* of /v1/lab/, owned; NULL before its body */
     uint64_t charged_bytes;      /* of out, in http->answer_bytes */
     struct text out;             /* the answer's body, until the client has it */

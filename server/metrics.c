@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "server/exchange.h"
+#include "server/oip_metrics.h"
 #include "server/route.h"
 
 /* One thread writes, any reads; relaxed. */
@@ -17,6 +18,7 @@ enum { ACCURACIES = 2 }; /* ACCURACY_FAST, ACCURACY_EXACT */
 
 struct metrics {
     int device_count;                                   /* fixed */
+    struct oip_metrics *oip;                            /* fixed; owned */
     struct computed *computed;                          /* fixed; [device_count][ACCURACIES] */
     struct histogram stage[STAGE_COUNT];                /* see histogram.h */
     atomic_ullong received_bytes, sent_bytes;           /* as struct computed */
@@ -31,7 +33,8 @@ bool metrics_create(struct metrics **ret, int device_count)
     metrics->device_count = device_count;
     metrics->computed = calloc((size_t)device_count * ACCURACIES, sizeof *metrics->computed);
     metrics->request = calloc(route_count() + 1, sizeof *metrics->request);
-    if (metrics->computed == NULL || metrics->request == NULL) {
+    if (metrics->computed == NULL || metrics->request == NULL ||
+        !oip_metrics_create(&metrics->oip)) {
         metrics_destroy(metrics);
         return false;
     }
@@ -43,6 +46,7 @@ void metrics_destroy(struct metrics *metrics)
 {
     if (metrics == NULL)
         return;
+    oip_metrics_destroy(metrics->oip);
     free(metrics->computed);
     free(metrics->request);
     free(metrics);
@@ -113,6 +117,13 @@ void metrics_count_request(struct metrics *metrics, const struct exchange *excha
     add(&metrics->received_bytes, exchange->body_bytes);
     if (ending != ENDING_LEFT && verb != VERB_HEAD)
         add(&metrics->sent_bytes, exchange->out.size);
+    if (exchange->oip.model != NULL)
+        oip_metrics_ended(metrics->oip, oip_model_index(exchange->oip.model), ending);
+}
+
+struct oip_metrics *metrics_oip(const struct metrics *metrics)
+{
+    return metrics->oip;
 }
 
 static struct computed *computed_of(const struct metrics *metrics, int device,

@@ -17,6 +17,7 @@
 #include "server/histogram.h"
 
 struct exchange;
+struct oip_metrics;
 struct metrics; /* layout in metrics.c */
 
 /* Stages of a request, and the whole of it. */
@@ -54,6 +55,9 @@ void metrics_count_request(struct metrics *metrics, const struct exchange *excha
 /* It was computed, and its answer is ready. */
 void metrics_count_computed(struct metrics *metrics, const struct timing *timing, int device,
                             enum accuracy accuracy, uint64_t result_count);
+
+/* Of inferences below /v2, by model: oip_metrics.h says who may do what. */
+struct oip_metrics *metrics_oip(const struct metrics *metrics);
 
 /* ---- any thread; each adds this loop's to what is there ---- */
 

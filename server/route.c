@@ -1,4 +1,4 @@
-/* route.c - the table of routes (see route.h). Linear scan: a score of rows. */
+/* route.c - the table of routes (see route.h). Linear scan: some forty rows. */
 #include "server/route.h"
 
 #include <assert.h>
@@ -11,6 +11,7 @@
 #include "server/dot.h"
 #include "server/kernels.h"
 #include "server/lab_call.h"
+#include "server/oip.h"
 #include "server/pages.h"
 #include "server/scrape.h"
 
@@ -19,6 +20,13 @@
     {                                                                                       \
         path, METHOD_POST, lab_call_begin, lab_call_body, lab_call_finish, lab_call_resume, \
             lab_call_late, offsetof(struct config, lab)                                     \
+    }
+
+/* A call about a model, of the version that is named or of the one that there is. */
+#define MODEL(call, ...)                                          \
+    {"/v2/models/{model}" call, __VA_ARGS__},                     \
+    {                                                             \
+        "/v2/models/{model}/versions/{version}" call, __VA_ARGS__ \
     }
 
 static const struct route routes[] = {
@@ -31,6 +39,18 @@ static const struct route routes[] = {
     LAB("/v1/lab/barrier"),
     LAB("/v1/lab/rounding"),
     LAB("/v1/lab/measure"),
+    MODEL("/infer", METHOD_POST, oip_infer_begin, oip_infer_body, oip_infer_finish,
+          oip_infer_resume, .late = dot_late),
+    {"/v2", METHOD_GET, .finish = oip_server},
+    {"/v2/{$}", METHOD_GET, .finish = oip_server},
+    {"/v2/health/live", METHOD_GET, .finish = oip_live},
+    {"/v2/health/ready", METHOD_GET, .finish = oip_ready},
+    {"/v2/models/stats", METHOD_GET, .finish = oip_all_stats},
+    MODEL("", METHOD_GET, .finish = oip_metadata),
+    MODEL("/ready", METHOD_GET, .finish = oip_model_ready),
+    MODEL("/config", METHOD_GET, .finish = oip_config),
+    MODEL("/stats", METHOD_GET, .finish = oip_stats),
+    {"/v2/repository/index", METHOD_GET | METHOD_POST, .body = oip_index_body, .finish = oip_index},
     {"/livez", METHOD_GET, .finish = page_livez},
     {"/readyz", METHOD_GET, .finish = page_readyz},
     {"/v1/status", METHOD_GET, .finish = page_status},
@@ -66,12 +86,26 @@ enum method method_parse(const char *name)
     return 0;
 }
 
+/* Goes along both: characters that are the same, or a segment for a "{name}". */
 static bool matches(const struct route *route, const char *path)
 {
-    size_t size = strlen(route->path);
-    if (size > 1 && route->path[size - 1] == '/')
-        return strncmp(path, route->path, size) == 0;
-    return strcmp(path, route->path) == 0;
+    const char *pattern = route->path;
+    for (;;) {
+        size_t same = 0;
+        while (pattern[same] != '\0' && pattern[same] != '{' && pattern[same] == path[same])
+            same++;
+        pattern += same;
+        path += same;
+        if (*pattern != '{')
+            break;
+        size_t segment = strcspn(path, "/");
+        if (pattern[1] == '$' ? *path != '\0' : segment == 0)
+            return false;
+        pattern += strcspn(pattern, "}") + 1;
+        path += segment;
+    }
+    bool is_below = pattern > route->path + 1 && pattern[-1] == '/';
+    return *pattern == '\0' && (*path == '\0' || is_below);
 }
 
 static bool is_on(const struct route *route, const struct config *config)
@@ -141,5 +175,5 @@ const char *route_path(unsigned index)
 bool route_computes_dot(unsigned index)
 {
     assert(index < ROUTE_COUNT);
-    return routes[index].resume == dot_resume;
+    return routes[index].resume == dot_resume || routes[index].resume == oip_infer_resume;
 }

@@ -22,7 +22,8 @@ enum method {
  * (answer.h), or suspends the exchange; resume answers then. late says why, once the deadline that
  * the exchange set has passed (NULL: it sets none). */
 struct route {
-    const char *path; /* ends with '/': all paths below it */
+    const char
+        *path; /* ends with '/': all paths below it; "{name}": any one segment; "{$}": the end */
     unsigned methods; /* enum method bits, without HEAD */
     enum error (*begin)(struct exchange *exchange, struct problem *problem);
     enum error (*body)(struct exchange *exchange, const char *data, size_t size,

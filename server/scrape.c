@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "gpu/nvml.h"
+#include "proto/oip.h"
 #include "server/answer.h"
 #include "server/clock.h"
 #include "server/exchange.h"
 #include "server/exposition.h"
 #include "server/loop.h"
+#include "server/oip_metrics.h"
 #include "server/route.h"
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -105,6 +107,12 @@ enum outcome {
         OUTCOME_COUNT
 };
 
+static const char *const outcome_names[] = {
+#define X(outcome) #outcome,
+    OUTCOME_MAP(X)
+#undef X
+};
+
 static enum outcome outcome_of(enum ending ending)
 {
     int code = ending_code(ending);
@@ -119,18 +127,41 @@ static enum outcome outcome_of(enum ending ending)
 
 static void expose_outcomes(struct exposition *out, const struct http *http)
 {
-    static const char *const names[] = {
-#define X(outcome) #outcome,
-        OUTCOME_MAP(X)
-#undef X
-    };
     uint64_t sum[OUTCOME_COUNT] = {0};
     for (int ending = 0; ending < ENDING_COUNT; ending++)
         sum[outcome_of((enum ending)ending)] += ended(http, (enum ending)ending, true);
     expose_family(out, "dotd_inference_requests_total", FAMILY_COUNTER,
                   "Requests for dot products, by how they ended.");
     for (int i = 0; i < OUTCOME_COUNT; i++)
-        expose_count(out, LABELS({"outcome", names[i]}), sum[i]);
+        expose_count(out, LABELS({"outcome", outcome_names[i]}), sum[i]);
+}
+
+/* The same for each model of the Open Inference Protocol, and the results of those that succeeded. */
+static void expose_models(struct exposition *out, const struct http *http)
+{
+    uint64_t sum[OIP_MODELS][OUTCOME_COUNT] = {{0}};
+    struct oip_tally tally[OIP_MODELS] = {{0}};
+    for (unsigned model = 0; model < OIP_MODELS; model++)
+        for (unsigned i = 0; i < http->loop_count; i++) {
+            const struct oip_metrics *metrics = metrics_oip(loop_metrics(http->loop[i]));
+            oip_metrics_collect(metrics, model, &tally[model]);
+            for (int ending = 0; ending < ENDING_COUNT; ending++)
+                sum[model][outcome_of((enum ending)ending)] +=
+                    oip_metrics_endings(metrics, model, (enum ending)ending);
+        }
+    expose_family(out, "dotd_model_requests_total", FAMILY_COUNTER,
+                  "Inferences of the Open Inference Protocol, by how they ended.");
+    for (unsigned model = 0; model < OIP_MODELS; model++)
+        for (int i = 0; i < OUTCOME_COUNT; i++)
+            expose_count(out,
+                         LABELS({"model", oip_model(model)->name}, {"version", OIP_VERSION},
+                                {"outcome", outcome_names[i]}),
+                         sum[model][i]);
+    expose_family(out, "dotd_model_results_total", FAMILY_COUNTER,
+                  "Dot products in those that succeeded.");
+    for (unsigned model = 0; model < OIP_MODELS; model++)
+        expose_count(out, LABELS({"model", oip_model(model)->name}, {"version", OIP_VERSION}),
+                     tally[model].results);
 }
 
 /* ---- stages -------------------------------------------------------------------------------- */
@@ -510,6 +541,7 @@ enum error page_metrics(struct exchange *exchange, struct problem *problem)
     expose_state(&out, http);
     expose_requests(&out, http);
     expose_outcomes(&out, http);
+    expose_models(&out, http);
     expose_refusals(&out, http);
     expose_traffic(&out, http);
     expose_stages(&out, http);

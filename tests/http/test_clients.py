@@ -101,7 +101,9 @@ def test_every_documented_call_works(daemon, tmp_path, path):
         refused = bool(expected) and expected[1] == "status"
         assert done.returncode == (22 if refused else 0), report
         assert "Warning" not in done.stderr, report
-        if expected:
+        if refused:
+            assert done.stderr.endswith(f"error: {expected[2]}\n"), report
+        elif expected:
             assert f'"{expected[1]}": {expected[2]},' in done.stdout, report
 
 

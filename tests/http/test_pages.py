@@ -88,7 +88,7 @@ def test_problems_that_are_none_are_404(daemon):
 
 
 @pytest.mark.parametrize(
-    "path", ["/nonesuch", "/v1", "/v1/dot/", "/v1/dotty", "/V1/dot", "//", "/livez/", "/v2"]
+    "path", ["/nonesuch", "/v1", "/v1/dot/", "/v1/dotty", "/V1/dot", "//", "/livez/", "/v20"]
 )
 def test_other_paths_are_404(daemon, path):
     daemon.get(path).problem(404, "not-found")

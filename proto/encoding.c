@@ -20,6 +20,7 @@ static const struct media {
     /* curl -d says this whatever it sends; json.c refuses what is not an object. */
     {"application/x-www-form-urlencoded", &encoding_json},
     {"application/octet-stream", &encoding_raw},
+    {"application/x-npy", &encoding_npy},
 };
 
 /* The media type without blanks around it and without parameters (RFC 9110 section 8.3). */
@@ -55,7 +56,8 @@ enum error encoding_for(const char *content_type, const struct encoding **ret,
     }
     return problem_set(problem, ERR_MEDIA,
                        "Content-Type \"%.64s\" is not read here; application/json (also text/json "
-                       "and types that end in +json) and application/octet-stream are",
+                       "and types that end in +json), application/octet-stream and "
+                       "application/x-npy are",
                        type);
 }
 

@@ -24,6 +24,7 @@ struct encoding {
 
 extern const struct encoding encoding_json; /* json.c */
 extern const struct encoding encoding_raw;  /* raw.c */
+extern const struct encoding encoding_npy;  /* npy.c */
 
 #define BODY_CHUNKED UINT64_MAX /* body_bytes of a body whose length is not known */
 
@@ -33,8 +34,9 @@ enum error encoding_for(const char *content_type, const struct encoding **ret,
 
 /* Starts decoding a body of body_bytes (BODY_CHUNKED: not known) into request, whose options may
  * hold what the query string said. What can be refused by the length alone is refused here.
- * max_bytes bounds the operands' memory (the setting memory_budget_bytes). Sets is_streamed when the
- * body is one row whose elements go to request->sink; the buffer then holds no operands for long. */
+ * max_bytes bounds the operands' memory (the setting memory_budget_bytes). Here or while it is fed,
+ * before the first elements are handed on, a body that turns out to be one row may go to
+ * request->sink (request_stream()); the buffer then holds no operands for long. */
 enum error decoder_create(struct decoder **ret, const struct encoding *encoding,
                           struct request *request, uint64_t body_bytes, size_t max_bytes,
                           struct problem *problem);

@@ -33,7 +33,7 @@
     X(ERR_METHOD, 405, "method-not-allowed", "this path does not take that method",                \
       "The Allow header lists the methods that it takes.")                                         \
     X(ERR_ACCEPT, 406, "not-acceptable", "no representation matches Accept",                       \
-      "Results come as application/json or application/octet-stream.")                             \
+      "Results come as application/json, application/octet-stream or application/x-npy.")          \
     X(ERR_RECEIVE, 408, "receive-timeout", "the request did not arrive in time",                   \
       "Head and body each have a total deadline, however steadily the bytes drip.")                \
     X(ERR_TOO_LARGE, 413, "too-large", "the request is over a limit",                              \

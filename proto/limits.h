@@ -13,6 +13,7 @@ enum limits {
     LIMIT_SKELETON_BYTES = 4 << 20, /* of a JSON body once its arrays of numbers are taken out */
     LIMIT_PAIRS = 65536,            /* of one request */
     LIMIT_BLOCK_BYTES = 1 << 20,    /* of one operand's block in an interleaved body */
+    LIMIT_HEADER_BYTES = 64 << 10,  /* of a .npy array's header */
     LIMIT_PIECE_BYTES = 64 << 10,   /* of either operand, handed on at once (rounds.h) */
     LIMIT_NUMBER_BYTES = 4096,      /* of one number's text: longer is refused, not rounded */
     LIMIT_OPERAND_ALIGN = 64,       /* bytes; a cache line, and more than any vector load */

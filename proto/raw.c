@@ -113,7 +113,13 @@ static enum error not_one_row(struct problem *problem)
     return pointer_set(problem, "/layout");
 }
 
-/* n elements of each operand, or ROUNDS_UNKNOWN. */
+static enum error not_taken(struct problem *problem)
+{
+    problem_set(problem, ERR_UNSUPPORTED, "interleaved bodies are not read by this call");
+    return pointer_set(problem, "/layout");
+}
+
+/* n elements of each operand, or ROUNDS_UNKNOWN. Blocks in turn are kept by nobody. */
 static enum error raw_stream(struct raw *raw, uint64_t block, uint64_t n, struct problem *problem)
 {
     uint64_t held = (block < n ? block : n) * raw->element_size;
@@ -121,7 +127,11 @@ static enum error raw_stream(struct raw *raw, uint64_t block, uint64_t n, struct
         held *= 2; /* of both operands: see rounds.h */
     if (held > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
-    raw->request->is_streamed = true;
+    enum error err = request_stream(raw->request, problem);
+    if (err == ERR_OK && !raw->request->is_streamed && raw->request->options.block > 0)
+        return not_taken(problem);
+    if (err != ERR_OK || !raw->request->is_streamed)
+        return err;
     if (rounds_init(&raw->rounds, raw->request, block, n) != ERR_OK)
         return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands", held);
     return ERR_OK;
@@ -145,8 +155,11 @@ static enum error raw_plan(struct raw *raw, struct problem *problem)
     if (options->block > 0)
         return raw_stream(raw, options->block, n, problem);
     const struct sink *sink = raw->request->sink;
-    if (has_one_row && n > 0 && sink != NULL && raw->expected_bytes >= sink->min_bytes)
-        return raw_stream(raw, n, n, problem);
+    if (has_one_row && n > 0 && sink != NULL && raw->expected_bytes >= sink->min_bytes) {
+        err = raw_stream(raw, n, n, problem);
+        if (err != ERR_OK || raw->request->is_streamed)
+            return err;
+    }
     if (raw->expected_bytes > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
     raw->b_offset = size_align(raw->a_bytes);
@@ -188,10 +201,8 @@ static enum error raw_plan_chunked(struct raw *raw, struct problem *problem)
 static enum error check_layout(const struct raw *raw, struct problem *problem)
 {
     uint64_t block = raw->request->options.block;
-    if (block > 0 && raw->request->sink == NULL) {
-        problem_set(problem, ERR_UNSUPPORTED, "interleaved bodies are not read by this call");
-        return pointer_set(problem, "/layout");
-    }
+    if (block > 0 && raw->request->sink == NULL)
+        return not_taken(problem);
     if (block <= LIMIT_BLOCK_BYTES / raw->element_size)
         return ERR_OK;
     problem_set(problem, ERR_TOO_LARGE,

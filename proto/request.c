@@ -25,6 +25,17 @@ void request_fini(struct request *request)
     buffer_fini(&request->buffer);
 }
 
+enum error request_stream(struct request *request, struct problem *problem)
+{
+    const struct sink *sink = request->sink;
+    assert(!request->is_streamed && request->options.dtype != DTYPE_UNKNOWN);
+    bool takes = true;
+    enum error err = sink->begin != NULL ? sink->begin(sink->context, &takes, problem) : ERR_OK;
+    if (err == ERR_OK)
+        request->is_streamed = takes;
+    return err;
+}
+
 enum error request_pairs(struct request *request, size_t count, struct problem *problem)
 {
     assert(request->pair == NULL);

@@ -57,12 +57,15 @@ struct sink {
     void (*take)(void *context, const void *a, const void *b, uint64_t n);
     void *context;
     uint64_t min_bytes; /* a body that is concatenated and shorter is not handed on */
+    /* Asked once, before the first elements and with every option known, if it takes the body. NULL:
+     * it does. */
+    enum error (*begin)(void *context, bool *ret_takes, struct problem *problem);
 };
 
 struct request {
     struct options options;
     const struct sink *sink;  /* borrowed; set before decoder_create(), NULL: there is none */
-    bool is_streamed;         /* set by decoder_create(): the operands go to the sink */
+    bool is_streamed;         /* set by request_stream(): the operands go to the sink */
     bool is_pairs;            /* the "pairs" form: results are a list, one a pair */
     struct tensor_pair *pair; /* [pair_count], request_pairs()'s; exactly one unless is_pairs */
     size_t pair_count;
@@ -74,6 +77,10 @@ struct request {
 
 void request_init(struct request *request, const struct buffer_source *source);
 void request_fini(struct request *request);
+
+/* For decoders: the body is one row, and its elements may go to the sink; is_streamed tells if they
+ * do. There is a sink, and the element type is known. */
+enum error request_stream(struct request *request, struct problem *problem);
 
 /* Makes room for count pairs, zeroed, once. They end with the request, which may not move. */
 enum error request_pairs(struct request *request, size_t count, struct problem *problem);

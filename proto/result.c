@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "proto/npy_head.h"
 #include "proto/pointer.h"
 #include "proto/scalar.h"
 
@@ -258,7 +259,7 @@ static enum error check_raw(const struct result *result, struct problem *problem
         if (scalar_fits(&result->value[i], number_dtype(request)))
             continue;
         problem_set(problem, ERR_VALUE,
-                    "result %" PRIu64 " is an integer of more than 64 bits, which raw int64 does "
+                    "result %" PRIu64 " is an integer of more than 64 bits, which int64 does "
                     "not hold; ask for application/json, or for a float result_dtype",
                     i);
         return pointer_set(problem, "/result_dtype");
@@ -285,6 +286,17 @@ enum error result_encode_raw(const struct result *result, struct text *text,
     }
     text_advance(text, count * size);
     return ERR_OK;
+}
+
+enum error result_encode_npy(const struct result *result, struct text *text,
+                             struct problem *problem)
+{
+    enum error err = check_raw(result, problem);
+    if (err != ERR_OK)
+        return err;
+    struct shape shape = result_shape(result->request);
+    npy_head_write(result->request->options.result_dtype, &shape, text);
+    return result_encode_raw(result, text, problem);
 }
 
 void result_header_shape(const struct result *result, struct text *text)

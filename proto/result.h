@@ -52,6 +52,10 @@ void result_encode_json(const struct result *result, struct text *text);
 enum error result_encode_raw(const struct result *result, struct text *text,
                              struct problem *problem);
 
+/* The same as a NumPy array (.npy, version 1.0). */
+enum error result_encode_npy(const struct result *result, struct text *text,
+                             struct problem *problem);
+
 /* Header values: "3,4" (empty for a scalar), "inexact,overflow" (empty for none), the largest bound
  * in shortest form or "Infinity", and W3C Server-Timing in milliseconds, exact to the nanosecond
  * ("receive;dur=0.011000, ..., total;dur=0.018400"). */

@@ -50,7 +50,8 @@ enum error rounds_init(struct rounds *rounds, struct request *request, uint64_t 
         .held = &request->buffer,
         .element_size = size,
         .number_size = dtype_size(dtype_part(dtype)),
-        .is_big = request->options.order == ORDER_BIG,
+        .is_a_big = request->options.order == ORDER_BIG,
+        .is_b_big = request->options.order == ORDER_BIG,
         .is_known = n != ROUNDS_UNKNOWN,
         .block_bytes = least(block, n) * size,
         .left_bytes = n * size,
@@ -65,6 +66,16 @@ enum error rounds_init(struct rounds *rounds, struct request *request, uint64_t 
     return rounds->scratch != NULL ? ERR_OK : ERR_NOMEM;
 }
 
+enum error rounds_init_held(struct rounds *rounds, struct request *request, uint64_t n,
+                            enum byte_order b_order)
+{
+    enum error err = rounds_init(rounds, request, n, n);
+    rounds->is_a_big = false;
+    rounds->is_b_big = b_order == ORDER_BIG;
+    rounds->at = rounds->half_bytes;
+    return err;
+}
+
 void rounds_fini(struct rounds *rounds)
 {
     free(rounds->scratch);
@@ -75,7 +86,7 @@ void rounds_fini(struct rounds *rounds)
 static void hand_on(struct rounds *rounds, uint64_t offset, const char *b, size_t size)
 {
     char *a = (char *)rounds->held->block.data + offset;
-    if (rounds->is_big)
+    if (rounds->is_a_big)
         swap_numbers(a, size, rounds->number_size);
     rounds->sink->take(rounds->sink->context, a, b, size / rounds->element_size);
 }
@@ -86,7 +97,7 @@ static void hand_on_held(struct rounds *rounds, uint64_t half_bytes)
     char *b = (char *)rounds->held->block.data + half_bytes;
     for (uint64_t offset = 0; offset < half_bytes; offset += LIMIT_PIECE_BYTES) {
         size_t size = least(half_bytes - offset, LIMIT_PIECE_BYTES);
-        if (rounds->is_big)
+        if (rounds->is_b_big)
             swap_numbers(b + offset, size, rounds->number_size);
         hand_on(rounds, offset, b + offset, size);
     }
@@ -111,7 +122,7 @@ static size_t pass_scratch(struct rounds *rounds, const char *data, size_t size)
     memcpy(rounds->scratch + rounds->scratch_used, data, piece);
     size_t used = rounds->scratch_used + piece, rest = used % rounds->element_size;
     if (used > rest) {
-        if (rounds->is_big)
+        if (rounds->is_b_big)
             swap_numbers(rounds->scratch, used - rest, rounds->number_size);
         hand_on(rounds, offset, rounds->scratch, used - rest);
         memmove(rounds->scratch, rounds->scratch + used - rest, rest);
@@ -126,7 +137,7 @@ static size_t pass(struct rounds *rounds, const char *data, size_t size)
     size = least(size, 2 * rounds->half_bytes - rounds->at);
     size_t whole = size - size % rounds->element_size;
     bool is_aligned = (uintptr_t)data % rounds->number_size == 0;
-    if (rounds->scratch_used > 0 || rounds->is_big || !is_aligned || whole == 0)
+    if (rounds->scratch_used > 0 || rounds->is_b_big || !is_aligned || whole == 0)
         return pass_scratch(rounds, data, size);
     static_assert(LIMIT_PIECE_BYTES % 16 == 0, "pieces of whole elements");
     size_t piece = least(whole, LIMIT_PIECE_BYTES);

@@ -23,7 +23,7 @@ struct rounds {
     struct buffer *held;     /* borrowed: the request's */
     size_t element_size;     /* fixed, as the next five */
     size_t number_size;      /* of an element's parts */
-    bool is_big;             /* big-endian */
+    bool is_a_big, is_b_big; /* big-endian */
     bool is_large;           /* a round leaves the cache before its b comes */
     bool is_known;           /* its length */
     uint64_t block_bytes;    /* of either operand in a full round */
@@ -36,6 +36,11 @@ struct rounds {
 
 /* Takes what memory it needs: ERR_NOMEM. n elements of each operand, block > 0 of them in a round. */
 enum error rounds_init(struct rounds *rounds, struct request *request, uint64_t block, uint64_t n);
+
+/* The same for vectors of which a lies in the buffer already, from its start and in native order: b
+ * is to come. */
+enum error rounds_init_held(struct rounds *rounds, struct request *request, uint64_t n,
+                            enum byte_order b_order);
 void rounds_fini(struct rounds *rounds); /* zeroed is fine */
 
 /* size is at most what is still to come, where that is known. */

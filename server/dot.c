@@ -33,17 +33,29 @@ static struct lab *lab_of(const struct exchange *exchange)
 
 /* ---- the head ------------------------------------------------------------------------------ */
 
+static const char *const form_types[] = {
+    [FORM_JSON] = "application/json",
+    [FORM_RAW] = "application/octet-stream",
+    [FORM_NPY] = "application/x-npy",
+};
+
+/* Of forms that are liked equally, the first. */
 static enum error settle_accept(struct exchange *exchange, struct problem *problem)
 {
-    unsigned json = accept_quality(exchange->head.accept, "application/json");
-    unsigned raw = accept_quality(exchange->head.accept, "application/octet-stream");
-    if (json == 0 && raw == 0)
-        return problem_set(
-            problem, ERR_ACCEPT,
-            "Accept is \"%s\"; application/json and application/octet-stream are served",
-            exchange->head.accept);
-    exchange->dot.wants_raw = raw > json;
-    return ERR_OK;
+    unsigned best = 0;
+    for (enum form form = FORM_JSON; form <= FORM_NPY; form++) {
+        unsigned quality = accept_quality(exchange->head.accept, form_types[form]);
+        if (quality > best) {
+            best = quality;
+            exchange->dot.form = form;
+        }
+    }
+    if (best > 0)
+        return ERR_OK;
+    return problem_set(problem, ERR_ACCEPT,
+                       "Accept is \"%s\"; application/json, application/octet-stream and "
+                       "application/x-npy are served",
+                       exchange->head.accept);
 }
 
 static enum error check_size(const struct exchange *exchange, struct problem *problem)
@@ -197,14 +209,15 @@ static enum error no_device(const struct options *options, struct problem *probl
     return pointer_set(problem, "/device");
 }
 
-/* A streamed body passes through this processor's cache anyway: it goes elsewhere only when told. */
-static enum error place(const struct exchange *exchange, int *ret, struct problem *problem)
+/* A request that names no device goes where by_default says. */
+static enum error place(const struct exchange *exchange, enum placement by_default, int *ret,
+                        struct problem *problem)
 {
     const struct dot_exchange *dot = &exchange->dot;
     const struct options *options = &dot->request.options;
     enum placement placement = options->placement;
-    if (dot->request.is_streamed && placement == PLACE_AUTO)
-        placement = PLACE_CPU;
+    if (placement == PLACE_AUTO)
+        placement = by_default;
     enum error error = gpu_place(gpu_of(exchange), placement, options->device_index,
                                  dot->request.buffer.used, ret);
     return error == ERR_OK ? error : no_device(options, problem);
@@ -218,19 +231,25 @@ static bool may_stream(const struct options *options)
     return names_exact(options) || ladder_find(options->kernel) == NULL;
 }
 
-/* Everything that the options decide is decided before the first element is added. */
-static enum error begin_stream(struct exchange *exchange, struct problem *problem)
+/* The sink's begin(). Everything that the options decide is decided before the first element is
+ * added. A streamed body passes through this processor's cache anyway: it goes elsewhere only when
+ * told. */
+static enum error begin_stream(void *context, bool *ret_takes, struct problem *problem)
 {
+    struct exchange *exchange = context;
     struct dot_exchange *dot = &exchange->dot;
     int device;
+    *ret_takes = may_stream(&dot->request.options);
+    if (!*ret_takes)
+        return ERR_OK;
     dot->request.result_count = 1;
     enum error error = settle_accuracy(exchange, problem);
     if (error == ERR_OK)
         error = request_check_options(&dot->request, problem);
-    if (error == ERR_OK && dot->wants_raw)
+    if (error == ERR_OK && dot->form != FORM_JSON)
         error = result_headers_suffice(&dot->request, problem);
     if (error == ERR_OK)
-        error = place(exchange, &device, problem);
+        error = place(exchange, PLACE_CPU, &device, problem);
     if (error == ERR_OK)
         error = settle_kernel(exchange, device, problem);
     if (error == ERR_OK && stream_create(&dot->stream, exchange, device) != ERR_OK)
@@ -257,14 +276,11 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
         error = options_from_query(&dot->request.options, exchange->query, NULL, NULL, problem);
     if (error == ERR_OK)
         error = dot_take_header(exchange, problem);
-    dot->sink = (struct sink){stream_take, exchange, STREAM_BYTES_MIN};
-    if (may_stream(&dot->request.options))
-        dot->request.sink = &dot->sink;
+    dot->sink = (struct sink){stream_take, exchange, STREAM_BYTES_MIN, begin_stream};
+    dot->request.sink = &dot->sink;
     if (error == ERR_OK)
         error = decoder_create(&dot->decoder, encoding, &dot->request, body_bytes,
                                config_of(exchange)->memory_budget_bytes, problem);
-    if (error == ERR_OK && dot->request.is_streamed)
-        error = begin_stream(exchange, problem);
     if (error == ERR_OK)
         dot_set_deadline(exchange);
     return error;
@@ -373,10 +389,10 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
     enum error error = settle_accuracy(exchange, problem);
     if (error == ERR_OK)
         error = request_check(&dot->request, config_of(exchange)->max_results, problem);
-    if (error == ERR_OK && dot->wants_raw)
+    if (error == ERR_OK && dot->form != FORM_JSON)
         error = result_headers_suffice(&dot->request, problem);
     if (error == ERR_OK)
-        error = place(exchange, &device, problem);
+        error = place(exchange, PLACE_AUTO, &device, problem);
     if (error == ERR_OK)
         error = settle_kernel(exchange, device, problem);
     if (error == ERR_OK)
@@ -494,8 +510,10 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
         {"Dotd-Condition", result_header_condition},
     };
     enum { COMPUTED = sizeof computed / sizeof *computed };
+    const enum form form = exchange->dot.form;
     text_clear(&exchange->out);
-    enum error error = result_encode_raw(result, &exchange->out, problem);
+    enum error error = form == FORM_NPY ? result_encode_npy(result, &exchange->out, problem)
+                                        : result_encode_raw(result, &exchange->out, problem);
     if (error != ERR_OK)
         return error;
     struct text *values = exchanges_scratch(loop_exchanges(exchange->loop));
@@ -507,7 +525,7 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
     }
     if (values->failed)
         return ERR_NOMEM;
-    struct answer answer = {.status = 200, .content_type = "application/octet-stream"};
+    struct answer answer = {.status = 200, .content_type = form_types[form]};
     answer_header(&answer, "Dotd-Device", result->device);
     answer_header(&answer, "Dotd-Kernel", result->kernel);
     for (int i = 0; i < COMPUTED; i++)
@@ -569,9 +587,9 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
     result_round(&result);
     result.timing = timing_of(exchange);
-    enum error error = dot->send != NULL ? dot->send(exchange, &result, problem)
-                       : dot->wants_raw  ? send_raw(exchange, &result, problem)
-                                         : send_json(exchange, &result);
+    enum error error = dot->send != NULL        ? dot->send(exchange, &result, problem)
+                       : dot->form == FORM_JSON ? send_json(exchange, &result)
+                                                : send_raw(exchange, &result, problem);
     if (error == ERR_OK)
         metrics_count_computed(loop_metrics(exchange->loop), &result.timing, exchange->job.device,
                                dot_accuracy(&dot->request.options), dot->request.result_count);

@@ -13,6 +13,9 @@
 
 struct exchange;
 
+/* What Accept asked for. */
+enum form { FORM_JSON, FORM_RAW, FORM_NPY };
+
 struct dot_exchange {
     struct request request;  /* zeroed until begin */
     struct decoder *decoder; /* owned; NULL before and after the body */
@@ -20,8 +23,8 @@ struct dot_exchange {
     struct stream *stream;   /* owned; NULL: the body is not streamed */
     const struct rung *rung; /* of the ladder, that computes on the lab's thread; NULL: none */
     int rung_device;         /* where, as gpu/lab.h counts */
-    bool wants_raw;          /* Accept asked for octet-stream */
-    /* writes the answer of a call that is not /v1/dot itself; NULL: as Accept says */
+    enum form form;          /* of the answer */
+    /* writes the answer of a call that is not /v1/dot itself; NULL: as form says */
     enum error (*send)(struct exchange *exchange, const struct result *result,
                        struct problem *problem);
     int64_t decode_ns;       /* spent in the decoder so far */

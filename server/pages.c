@@ -191,6 +191,7 @@ static const struct {
     {"number_bytes", LIMIT_NUMBER_BYTES},
     {"json_without_arrays_bytes", LIMIT_SKELETON_BYTES},
     {"block_bytes", LIMIT_BLOCK_BYTES},
+    {"npy_header_bytes", LIMIT_HEADER_BYTES},
     {"lab_body_bytes", LIMIT_LAB_BODY_BYTES},
     {"lab_block", LIMIT_LAB_BLOCK},
     {"lab_traced", LIMIT_LAB_TRACED},

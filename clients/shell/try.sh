@@ -68,6 +68,9 @@ printf '\0\0\200?\0\0\0@\0\0@@\0\0\200@\0\0\240@\0\0\300@\0\0\340@\0\0\0A' >"$fo
 printf '\0\0\0\0\0\0\360?\0\0\0\0\0\0\0@\0\0\0\0\0\0\10@\0\0\0\0\0\0\20@' >"$folder/ab.f64"
 printf '\0\0\0\0\0\0\24@\0\0\0\0\0\0\30@\0\0\0\0\0\0\34@\0\0\0\0\0\0 @' >>"$folder/ab.f64"
 printf '1234567' >"$folder/odd"
+# (1, 2, 3) and (4, 5, 6) as int8, the way numpy.save() writes them: %b takes one after the other.
+printf "\223NUMPY\1\0\67\0{'descr': '|i1', 'fortran_order': False, 'shape': (3,)}%b" \
+    '\1\2\3' '\4\5\6' >"$folder/ab.npy"
 
 # JSON, every form of operands
 post 200 '"result": 32\.0' '{"a":[1,2,3],"b":[4,5,6]}'
@@ -92,6 +95,13 @@ raw 200 '"result": 70\.0' ab.f32 'dtype=float32'
 raw 200 '"result": 70\.0' ab.f64 'dtype=float64'
 raw 200 '"result": \[17\.0, ?53\.0\]' ab.f32 'dtype=f32&shape_a=2,2&shape_b=2,2'
 raw 200 '^Dotd-Device: cpu$' ab.f32 'dtype=f32&device=cpu' -H 'Accept: application/octet-stream'
+
+# NumPy arrays, both ways
+npy='Content-Type: application/x-npy'
+call 200 '"result": 32, "bits": "0x0000000000000020"' -H "$npy" --data-binary "@$folder/ab.npy" "$dot"
+call 200 "NUMPY.*'descr': '<i8'.*'shape': \(\)" -H "$npy" -H 'Accept: application/x-npy' \
+    --data-binary "@$folder/ab.npy" "$dot"
+call 400 '"offset": 0' -H "$npy" -d '[1,2]' "$dot"
 
 # A quick look, and the pages
 call 200 '"result": 32\.0' "$dot?a=1,2,3&b=4,5,6"

@@ -147,3 +147,24 @@ void check_same_decoding(const struct decoding *a, const struct decoding *b)
     for (int i = 0; i < 2 && a->streamed_bytes > 0; i++)
         CHECK(memcmp(a->streamed[i], b->streamed[i], a->streamed_bytes) == 0, "operand %d", i);
 }
+
+void check_kept(const struct decoding *streamed, const struct decode_how *how, const void *body,
+                size_t size)
+{
+    struct decoding kept;
+    struct decode_how without = *how;
+    without.has_sink = false;
+    decode(&kept, &without, body, size, (struct cuts){0});
+    if (kept.error == ERR_OK) { /* else its operands are too large to be kept */
+        size_t a_size, b_size;
+        const char *a = tensor_data(&kept.request, &kept.request.pair->a, &a_size);
+        const char *b = tensor_data(&kept.request, &kept.request.pair->b, &b_size);
+        CHECK(a_size == streamed->streamed_bytes && b_size == a_size, "%zu, %zu of %zu", a_size,
+              b_size, streamed->streamed_bytes);
+        CHECK(memcmp(a, streamed->streamed[0], a_size) == 0, "a");
+        CHECK(memcmp(b, streamed->streamed[1], a_size) == 0, "b");
+    } else {
+        CHECK(kept.error == ERR_TOO_LARGE, "%s", kept.problem.detail);
+    }
+    decoding_fini(&kept);
+}

@@ -35,6 +35,10 @@ void check_same_tensor(const struct request *a, const struct tensor *x, const st
 void check_same_request(const struct request *a, const struct request *b);
 void check_same_decoding(const struct decoding *a, const struct decoding *b);
 
+/* Decodes a body that went to the sink once more, without one: the same elements must be kept. */
+void check_kept(const struct decoding *streamed, const struct decode_how *how, const void *body,
+                size_t size);
+
 /* The operand's bytes, in a buffer that holds it. */
 const char *tensor_data(const struct request *request, const struct tensor *tensor,
                         size_t *ret_size);

@@ -3,27 +3,6 @@
 
 enum { MAX_BYTES = 1 << 16 };
 
-/* The same elements through a buffer that is not streamed. */
-static void check_kept(const struct decoding *streamed, struct decode_how how, const void *body,
-                       size_t size)
-{
-    struct decoding kept;
-    how.has_sink = false;
-    decode(&kept, &how, body, size, (struct cuts){0});
-    if (kept.error == ERR_OK) { /* else its operands are too large to be kept */
-        size_t a_size, b_size;
-        const char *a = tensor_data(&kept.request, &kept.request.pair->a, &a_size);
-        const char *b = tensor_data(&kept.request, &kept.request.pair->b, &b_size);
-        CHECK(a_size == streamed->streamed_bytes && b_size == a_size, "%zu, %zu of %zu", a_size,
-              b_size, streamed->streamed_bytes);
-        CHECK(memcmp(a, streamed->streamed[0], a_size) == 0, "a");
-        CHECK(memcmp(b, streamed->streamed[1], a_size) == 0, "b");
-    } else {
-        CHECK(kept.error == ERR_TOO_LARGE, "%s", kept.problem.detail);
-    }
-    decoding_fini(&kept);
-}
-
 static uint64_t announced(unsigned choice, size_t size)
 {
     if (choice & 1)
@@ -55,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     decode(&pieces, &how, body, body_size, cuts);
     check_same_decoding(&whole, &pieces);
     if (whole.error == ERR_OK && whole.request.is_streamed && whole.request.options.block == 0)
-        check_kept(&whole, how, body, body_size);
+        check_kept(&whole, &how, body, body_size);
     decoding_fini(&whole);
     decoding_fini(&pieces);
     free(query);

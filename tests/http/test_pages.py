@@ -120,7 +120,7 @@ def test_other_methods_are_405_with_allow(daemon, method, path, allowed):
     [
         "text/plain",
         "application/xml",
-        "application/x-npy",
+        "application/x-numpy",
         "application/jsonx",
         "json",
         "application/+xml",

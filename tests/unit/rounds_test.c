@@ -133,7 +133,7 @@ static void check_every_way(struct operands *operands, enum dtype dtype, uint64_
         lay_out(operands, dtype, n, block, is_big, body);
         for (int chunked = 0; chunked < 2; chunked++) {
             struct adder adder = adder_of(dtype);
-            const struct sink sink = {add, &adder, 0};
+            const struct sink sink = {add, &adder, 0, NULL};
             struct request request;
             struct problem problem;
             assert_int_equal(decode(&request, &sink, query, body, size,
@@ -194,7 +194,7 @@ static void halves_of_a_known_length_are_the_whole_vectors(void **state)
             for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
                 char *body = operands->body + random_next() % ELEMENT_MAX;
                 struct adder adder = adder_of(dtype);
-                const struct sink sink = {add, &adder, size};
+                const struct sink sink = {add, &adder, size, NULL};
                 struct request request;
                 struct problem problem;
                 lay_out(operands, dtype, n, n, false, body);
@@ -227,7 +227,7 @@ static void what_is_no_single_known_row_stays_in_the_buffer(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adder adder = adder_of(DTYPE_FLOAT32);
-        const struct sink sink = {add, &adder, cases[i].min_bytes};
+        const struct sink sink = {add, &adder, cases[i].min_bytes, NULL};
         struct request request;
         struct problem problem;
         assert_int_equal(decode(&request, &sink, cases[i].query, body, sizeof body,
@@ -276,7 +276,7 @@ static void wrong_interleaved_bodies_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adder adder = adder_of(DTYPE_FLOAT32);
-        const struct sink sink = {add, &adder, 0};
+        const struct sink sink = {add, &adder, 0, NULL};
         struct request request;
         struct problem problem;
         assert_int_equal(decode(&request, &sink, cases[i].query, body, cases[i].size,
@@ -310,7 +310,7 @@ static void a_row_longer_than_memory_is_handed_on(void **state)
     memset(block, 1, sizeof block);
     for (int chunked = 0; chunked < 2; chunked++) {
         struct adder adder = adder_of(DTYPE_INT8);
-        const struct sink sink = {add, &adder, 0};
+        const struct sink sink = {add, &adder, 0, NULL};
         struct request request;
         struct problem problem;
         struct decoder *decoder;

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 
 #include "proto/json_memory.h"
+#include "proto/oip.h"
 #include "proto/result.h"
 #include "server/exchange.h"
 #include "server/log.h"
 #include "server/loop.h"
+#include "server/oip.h"
 
 void answer_header(struct answer *answer, const char *name, const char *value)
 {
@@ -95,22 +97,28 @@ enum error answer_send_json(struct exchange *exchange, int status, json_t *docum
     return answer_send_json_as(exchange, &answer, document);
 }
 
-/* Fills *ret and body; allow NULL or empty: none. */
-static void describe_problem(const struct problem *problem, const char *id, const char *allow,
+/* Fills *ret and body, for the exchange that is refused; NULL: there is none yet. */
+static void describe_problem(const struct problem *problem, const struct exchange *exchange,
                              struct answer *ret, struct text *body)
 {
-    *ret = (struct answer){.status = error_status(problem->error),
-                           .content_type = "application/problem+json"};
+    bool is_oip = exchange != NULL && oip_is_asked(exchange);
+    *ret =
+        (struct answer){.status = error_status(problem->error),
+                        .content_type = is_oip ? "application/json" : "application/problem+json"};
     /* A device that is not there stays away: waiting does not help. */
     if (ret->status == 503 && problem->error != ERR_NO_DEVICE)
         answer_header(ret, "Retry-After", "1");
     if (problem->error == ERR_METHOD)
-        answer_header(ret, "Allow", allow);
-    if (problem->error == ERR_MEDIA)
+        answer_header(ret, "Allow", exchange->allow);
+    if (problem->error == ERR_MEDIA && !is_oip)
         answer_header(ret, "Accept-Post",
                       "application/json, application/octet-stream, application/x-npy");
     text_clear(body);
-    problem_encode_json(problem, id, body);
+    if (is_oip)
+        oip_encode_problem(problem, body);
+    else
+        problem_encode_json(problem, exchange != NULL ? exchange->dot.request.options.id : NULL,
+                            body);
     text_string(body, "\n");
 }
 
@@ -127,8 +135,7 @@ enum error answer_send_problem(struct exchange *exchange)
 {
     struct answer answer;
     log_fault(exchange);
-    describe_problem(&exchange->problem, exchange->dot.request.options.id, exchange->allow, &answer,
-                     &exchange->out);
+    describe_problem(&exchange->problem, exchange, &answer, &exchange->out);
     return answer_send(exchange, &answer);
 }
 
@@ -147,14 +154,15 @@ static void print_message(const struct answer *answer, const char *request_id,
     text_append(ret, body->data, body->size);
 }
 
-static void send_past_library(struct connection *connection, const struct problem *problem,
-                              const char *id, const char *request_id)
+/* request_id NULL: it is not told. */
+static void send_past_library(struct connection *connection, const struct exchange *exchange,
+                              const struct problem *problem, const char *request_id)
 {
     struct answer answer;
     struct text body, message;
     text_init(&body);
     text_init(&message);
-    describe_problem(problem, id, "", &answer, &body);
+    describe_problem(problem, exchange, &answer, &body);
     print_message(&answer, request_id, &body, &message);
     connection_answer(connection, &message);
     text_fini(&message);
@@ -164,25 +172,24 @@ static void send_past_library(struct connection *connection, const struct proble
 void answer_send_problem_early(struct exchange *exchange)
 {
     log_fault(exchange);
-    send_past_library(exchange->connection, &exchange->problem, exchange->dot.request.options.id,
-                      exchange->id);
+    send_past_library(exchange->connection, exchange, &exchange->problem, exchange->id);
     exchange->status = error_status(exchange->problem.error);
 }
 
 void answer_send_late(struct connection *connection, enum phase phase, uint64_t limit_ms)
 {
-    if (phase == PHASE_REFUSE) {
-        if (connection->exchange->status == 0)
-            answer_send_problem_early(connection->exchange);
+    struct exchange *exchange = connection->exchange;
+    if (exchange != NULL && exchange->state == EXCHANGE_REFUSED) {
+        if (exchange->status == 0)
+            answer_send_problem_early(exchange);
         return;
     }
-    struct exchange *exchange = connection->exchange;
     struct problem problem;
     (void)problem_set(&problem, ERR_RECEIVE, "the request's %s was not complete in time",
                       phase == PHASE_HEAD ? "head" : "body");
     (void)problem_limit(&problem, limit_ms,
                         phase == PHASE_HEAD ? "head_timeout_ms" : "body_timeout_ms");
-    send_past_library(connection, &problem, NULL, NULL);
+    send_past_library(connection, exchange, &problem, NULL);
     if (exchange == NULL)
         return;
     exchange->problem = problem; /* as what it is counted */

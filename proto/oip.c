@@ -97,14 +97,16 @@ enum error oip_encode(const struct result *result, const struct oip_call *call, 
 
 void oip_encode_problem(const struct problem *problem, struct text *text)
 {
-    char sentence[LIMIT_DETAIL_BYTES + LIMIT_POINTER_BYTES + 64];
+    char sentence[LIMIT_DETAIL_BYTES + LIMIT_POINTER_BYTES + 128];
     size_t used = (size_t)snprintf(sentence, sizeof sentence, "%s", problem->detail);
     if (problem->pointer[0] != '\0')
         used +=
             (size_t)snprintf(sentence + used, sizeof sentence - used, " (at %s)", problem->pointer);
     if (problem->offset >= 0)
-        (void)snprintf(sentence + used, sizeof sentence - used, " (byte %" PRId64 ")",
-                       problem->offset);
+        used += (size_t)snprintf(sentence + used, sizeof sentence - used, " (byte %" PRId64 ")",
+                                 problem->offset);
+    if (problem->setting != NULL)
+        (void)snprintf(sentence + used, sizeof sentence - used, " (setting %s)", problem->setting);
     text_string(text, "{\"error\": ");
     text_json_string(text, sentence);
     text_append(text, "}", 1);

@@ -50,7 +50,7 @@ enum error oip_decoder_create(struct decoder **ret, struct oip_call *call, struc
 enum error oip_encode(const struct result *result, const struct oip_call *call, struct text *text,
                       size_t *ret_json_bytes, struct problem *problem);
 
-/* {"error": "..."}: the detail, and where in the body the problem lies. */
+/* {"error": "..."}: the detail, where in the body the problem lies, and the setting behind a limit. */
 void oip_encode_problem(const struct problem *problem, struct text *text);
 
 #endif

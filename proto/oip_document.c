@@ -210,12 +210,10 @@ static enum error no_length_header(struct problem *problem)
                        "header " OIP_LENGTH_HEADER " to say where they begin");
 }
 
-/* The elements follow the document: a place is made for them. */
-static enum error blob_plan(struct oip_document *document, const json_t *size, const char *prefix,
-                            struct tensor *tensor, struct problem *problem)
+/* The elements follow the document. */
+static enum error blob_add(struct oip_document *document, const json_t *size, const char *prefix,
+                           struct tensor *tensor, struct problem *problem)
 {
-    struct buffer *buffer = &document->request->buffer;
-    struct oip_blob *blob = &document->blob[document->blob_count];
     size_t element = dtype_size(tensor->dtype);
     uint64_t count, bytes;
     if (!json_is_integer(size))
@@ -232,17 +230,7 @@ static enum error blob_plan(struct oip_document *document, const json_t *size, c
                     json_integer_value(size), count, element);
         return pointer_key(problem, prefix, "binary_data_size");
     }
-    size_t used = buffer->used;
-    if (bytes > document->max_bytes || size_align(used) > document->max_bytes - bytes)
-        return operands_too_large(document->max_bytes, problem);
-    if (buffer_align(buffer, &blob->offset) != ERR_OK ||
-        buffer_reserve(buffer, blob->offset + bytes) != ERR_OK)
-        return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands",
-                           bytes);
-    buffer->used = blob->offset + bytes;
-    blob->bytes = bytes;
-    tensor->offset = blob->offset;
-    document->blob_count++;
+    document->blob[document->blob_count++] = (struct oip_blob){tensor, bytes};
     return ERR_OK;
 }
 
@@ -251,7 +239,7 @@ static enum error input_read(struct oip_document *document, const json_t *input,
 {
     char prefix[32], parameters_prefix[48];
     const json_t *parameters;
-    struct tensor tensor = {.dtype = document->call->model->dtype};
+    struct shape shape;
     int index = 0;
     (void)snprintf(prefix, sizeof prefix, "/inputs/%zu", position);
     (void)snprintf(parameters_prefix, sizeof parameters_prefix, "%s/parameters", prefix);
@@ -264,13 +252,16 @@ static enum error input_read(struct oip_document *document, const json_t *input,
     if (err == ERR_OK)
         err = check_datatype(document, input, prefix, problem);
     if (err == ERR_OK)
-        err = shape_read(input, prefix, &tensor.shape, problem);
+        err = shape_read(input, prefix, &shape, problem);
     if (err == ERR_OK)
         err = parameters_read(input, prefix, &parameters, problem);
     if (err == ERR_OK)
         err = refuse_shared_memory(parameters, parameters_prefix, problem);
     if (err != ERR_OK)
         return err;
+    struct tensor_pair *pair = document->request->pair;
+    struct tensor *tensor = index == 0 ? &pair->a : &pair->b;
+    *tensor = (struct tensor){.dtype = document->call->model->dtype, .shape = shape};
     const json_t *data = json_object_get(input, "data");
     const json_t *size = json_object_get(parameters, "binary_data_size");
     if ((data == NULL) == (size == NULL)) {
@@ -280,12 +271,8 @@ static enum error input_read(struct oip_document *document, const json_t *input,
         return pointer_set(problem, "%s", prefix);
     }
     if (data != NULL)
-        err = data_read(document, data, prefix, &tensor, problem);
-    else
-        err = blob_plan(document, size, parameters_prefix, &tensor, problem);
-    if (err == ERR_OK)
-        *(index == 0 ? &document->request->pair->a : &document->request->pair->b) = tensor;
-    return err;
+        return data_read(document, data, prefix, tensor, problem);
+    return blob_add(document, size, parameters_prefix, tensor, problem);
 }
 
 static enum error inputs_read(struct oip_document *document, const json_t *root,

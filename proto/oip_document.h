@@ -1,7 +1,7 @@
 /* oip_document.h - the JSON of an inference request. Private to proto/.
  *
  * Door: oip_document_read() once the splitter (splitter.h) has taken all of it, with oip_form. It
- * sets options, operands and the call, and makes places for the tensors that follow as bytes.
+ * sets options, operands and the call, and lists the tensors that follow as bytes.
  */
 #ifndef PROTO_OIP_DOCUMENT_H
 #define PROTO_OIP_DOCUMENT_H
@@ -15,7 +15,7 @@ extern const struct splitter_form oip_form;
 
 /* A tensor that follows the JSON. */
 struct oip_blob {
-    size_t offset; /* in the request's buffer */
+    struct tensor *tensor; /* of the request; its offset is not set */
     uint64_t bytes;
 };
 

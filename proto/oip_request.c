@@ -1,8 +1,9 @@
 /* oip_request.c - the body of an inference request (see oip.h).
  *
  * The JSON is read as that of json.c is: arrays of numbers go into the operands' buffer while they
- * arrive, jansson reads what is left. By then the tensors that follow as bytes are known, and each
- * of their bytes is copied once, to its place.
+ * arrive, jansson reads what is left. By then the tensors that follow as bytes are known. Two that are
+ * one row go to the request's sink as they arrive (rounds.h), if there is one and they are worth it;
+ * of others each byte is copied once, to its place.
  */
 #include "proto/oip.h"
 
@@ -12,6 +13,7 @@
 
 #include "proto/bytes.h"
 #include "proto/oip_document.h"
+#include "proto/rounds.h"
 
 enum { LARGE_BYTES = 32 << 20 }; /* of a body: more than a core's share of any cache */
 
@@ -24,17 +26,76 @@ struct oip {
     bool is_read;            /* the JSON, whole */
     int blob_index;          /* of the document's, the one that is due */
     uint64_t blob_bytes;     /* of it, so far */
+    struct rounds rounds;    /* of a request that is_streamed */
 };
 
 static const struct encoding encoding_oip;
 
 /* ---- the body ------------------------------------------------------------------------------ */
 
+/* A place for a tensor that is kept. */
+static enum error blob_reserve(struct oip *oip, const struct oip_blob *blob,
+                               struct problem *problem)
+{
+    struct buffer *buffer = &oip->document.request->buffer;
+    size_t max_bytes = oip->document.max_bytes;
+    if (blob->bytes > max_bytes || size_align(buffer->used) > max_bytes - blob->bytes)
+        return operands_too_large(max_bytes, problem);
+    if (buffer_align(buffer, &blob->tensor->offset) != ERR_OK ||
+        buffer_reserve(buffer, blob->tensor->offset + blob->bytes) != ERR_OK)
+        return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands",
+                           blob->bytes);
+    buffer->used = blob->tensor->offset + blob->bytes;
+    return ERR_OK;
+}
+
+/* Both operands follow, and are one dot product of all their elements. */
+static bool is_one_row(const struct oip *oip, const struct shape *result)
+{
+    const struct oip_blob *blob = oip->document.blob;
+    uint64_t results;
+    return oip->document.blob_count == 2 && shape_count(result, &results) == ERR_OK &&
+           results == 1 && blob[0].bytes == blob[1].bytes && blob[0].bytes > 0;
+}
+
+/* The sink is told of the first one as a, whichever it is: the models' products commute. */
+static enum error blobs_stream(struct oip *oip, struct problem *problem)
+{
+    struct request *request = oip->document.request;
+    uint64_t bytes = oip->document.blob[0].bytes;
+    uint64_t n = bytes / dtype_size(request->options.dtype);
+    enum error err = request_stream(request, problem);
+    if (err != ERR_OK || !request->is_streamed)
+        return err;
+    if (bytes > oip->document.max_bytes)
+        return operands_too_large(oip->document.max_bytes, problem);
+    if (rounds_init(&oip->rounds, request, n, n) != ERR_OK)
+        return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands",
+                           bytes);
+    return ERR_OK;
+}
+
+/* What the shapes alone decide is decided before the tensors come. */
+static enum error blobs_begin(struct oip *oip, struct problem *problem)
+{
+    const struct oip_document *document = &oip->document;
+    struct request *request = document->request;
+    struct shape result;
+    enum error err = shape_dot(&request->pair->a.shape, &request->pair->b.shape, &result, problem);
+    if (err == ERR_OK && request->sink != NULL && is_one_row(oip, &result) &&
+        2 * document->blob[0].bytes >= request->sink->min_bytes)
+        err = blobs_stream(oip, problem);
+    for (int i = 0; err == ERR_OK && !request->is_streamed && i < document->blob_count; i++)
+        err = blob_reserve(oip, &document->blob[i], problem);
+    return err;
+}
+
 /* The JSON has come whole. */
 static enum error json_end(struct oip *oip, struct problem *problem)
 {
+    enum error err = oip_document_read(&oip->document, problem);
     oip->is_read = true;
-    return oip_document_read(&oip->document, problem);
+    return err == ERR_OK ? blobs_begin(oip, problem) : err;
 }
 
 static enum error json_feed(struct oip *oip, const char *data, size_t size, struct problem *problem)
@@ -59,14 +120,19 @@ static enum error goes_on(const struct oip *oip, struct problem *problem)
 /* Takes what data has of the tensor that is due. */
 static size_t blob_feed(struct oip *oip, const char *data, size_t size)
 {
+    const struct request *request = oip->document.request;
     const struct oip_blob *blob = &oip->document.blob[oip->blob_index];
     uint64_t room = blob->bytes - oip->blob_bytes;
     size_t piece = size < room ? size : room;
-    char *place = (char *)oip->document.request->buffer.block.data + blob->offset + oip->blob_bytes;
-    if (oip->is_large)
-        copy_past_cache(place, data, piece);
-    else
-        memcpy(place, data, piece);
+    if (request->is_streamed) {
+        rounds_feed(&oip->rounds, data, piece);
+    } else {
+        char *place = (char *)request->buffer.block.data + blob->tensor->offset + oip->blob_bytes;
+        if (oip->is_large)
+            copy_past_cache(place, data, piece);
+        else
+            memcpy(place, data, piece);
+    }
     oip->blob_bytes += piece;
     oip->received_bytes += piece;
     return piece;
@@ -125,15 +191,18 @@ static enum error oip_finish(struct decoder *decoder, struct problem *problem)
     if (!oip->document.has_length && json_end(oip, problem) != ERR_OK)
         return problem->error;
     blob_skip(oip);
-    if (oip->is_read && oip->blob_index == oip->document.blob_count)
-        return ERR_OK;
-    return ends_early(oip, problem);
+    if (!oip->is_read || oip->blob_index < oip->document.blob_count)
+        return ends_early(oip, problem);
+    if (oip->document.request->is_streamed)
+        rounds_finish(&oip->rounds);
+    return ERR_OK;
 }
 
 static void oip_destroy(struct decoder *decoder)
 {
     struct oip *oip = (struct oip *)decoder;
     splitter_fini(&oip->document.splitter);
+    rounds_fini(&oip->rounds);
     free(oip);
 }
 

@@ -257,6 +257,13 @@ static enum error begin_stream(void *context, bool *ret_takes, struct problem *p
     return error;
 }
 
+void dot_offer_stream(struct exchange *exchange)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    dot->sink = (struct sink){stream_take, exchange, STREAM_BYTES_MIN, begin_stream};
+    dot->request.sink = &dot->sink;
+}
+
 enum error dot_begin(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
@@ -276,8 +283,7 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
         error = options_from_query(&dot->request.options, exchange->query, NULL, NULL, problem);
     if (error == ERR_OK)
         error = dot_take_header(exchange, problem);
-    dot->sink = (struct sink){stream_take, exchange, STREAM_BYTES_MIN, begin_stream};
-    dot->request.sink = &dot->sink;
+    dot_offer_stream(exchange);
     if (error == ERR_OK)
         error = decoder_create(&dot->decoder, encoding, &dot->request, body_bytes,
                                config_of(exchange)->memory_budget_bytes, problem);

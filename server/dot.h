@@ -46,6 +46,9 @@ void dot_cancel(struct dot_exchange *dot);
 /* For calls that compute as /v1/dot does: what the header X-Timeout-Ms says becomes an option. */
 enum error dot_take_header(struct exchange *exchange, struct problem *problem);
 
+/* Likewise: a body of one row may be reduced while it arrives. */
+void dot_offer_stream(struct exchange *exchange);
+
 /* For stream.c. */
 enum accuracy dot_accuracy(const struct options *options);           /* settled: exact or fast */
 void dot_fill_job(const struct exchange *exchange, struct job *job); /* all but its operands */

@@ -88,6 +88,7 @@ static enum error begin(struct exchange *exchange, struct problem *problem)
     struct dot_exchange *dot = &exchange->dot;
     request_init(&dot->request, gpu_buffers(http->gpu));
     dot->send = send_result;
+    dot_offer_stream(exchange);
     enum error error = oip_path_model(exchange, &exchange->oip.model, problem);
     if (error == ERR_OK)
         error = admit_open(exchange, problem);

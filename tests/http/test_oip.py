@@ -572,22 +572,56 @@ def test_a_refused_body_that_never_ends_has_the_time_of_a_body(start_daemon):
         assert wire.answer() is None
 
 
-@pytest.mark.every_build
-def test_a_large_body_of_bytes_is_computed_exactly(daemon):
-    n = 1 << 20
-    a = struct.pack("<f", 1.5) * n
-    b = struct.pack("<f", 2.0) * n
-    described = [
-        {
-            "name": name,
-            "shape": [n],
-            "datatype": "FP32",
-            "parameters": {"binary_data_size": 4 * n},
-        }
-        for name in "ab"
+def large(n, names="ab"):
+    """Two vectors as bytes whose sum float32 would lose: 1.5 * 2 and, once, 2^60 and -2^60."""
+    values = {"a": bytearray(struct.pack("<f", 1.5) * n), "b": bytearray(struct.pack("<f", 2) * n)}
+    struct.pack_into("<2f", values["a"], 4 * (n // 3), 2.0**60, -(2.0**60))
+    parameters = {"binary_data_size": 4 * n}
+    return [
+        (
+            {"name": name, "shape": [n], "datatype": "FP32", "parameters": parameters},
+            bytes(values[name]),
+        )
+        for name in names
     ]
-    answer = call(daemon, [(described[0], a), (described[1], b)])
-    assert result(answer)[0] == [3.0 * n]
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("names", ["ab", "ba"])
+@pytest.mark.parametrize("inline_terms", [0, 65536])
+def test_one_row_of_bytes_is_summed_while_it_arrives(start_daemon, names, inline_terms):
+    n = 6 << 20
+    daemon = start_daemon(cuda="off", memory_budget_bytes=40 << 20, inline_terms=inline_terms)
+    answer = call(daemon, large(n, names))
+    assert result(answer)[0] == [3.0 * (n - 2)]
+    assert answer.headers["Dotd-Kernel"] == "exact"
+    short = large(n, names)
+    short[1] = (short[1][0], short[1][1][:-3])
+    assert "3 bytes short" in error(call(daemon, short), 400)
+    long = large(n, names)
+    long[1] = (long[1][0], long[1][1] + b"x")
+    assert "goes on" in error(call(daemon, long), 400)
+    daemon.wait_status(lambda status: status["memory"]["used_bytes"] == 0)
+
+
+def test_what_is_not_one_row_needs_memory_for_both(start_daemon):
+    n = 3 << 20
+    daemon = start_daemon(cuda="off", memory_budget_bytes=20 << 20)
+    inputs = [(dict(described, shape=[3, n // 3]), blob) for described, blob in large(n)]
+    assert "memory_budget_bytes" in error(call(daemon, inputs), 413)
+    assert "memory_budget_bytes" in error(
+        call(start_daemon(cuda="off", memory_budget_bytes=8 << 20), large(n)), 413
+    )
+
+
+def test_options_of_the_body_apply_to_a_row_that_is_summed_while_it_arrives(daemon):
+    inputs = large(1 << 18)
+    fast = call(daemon, inputs, parameters={"accuracy": "fast"})
+    assert fast.headers["Dotd-Kernel"] == daemon.get("/v1/devices").ok()["devices"][0]["kernel"]
+    rung = call(daemon, inputs, parameters={"kernel": "grid-atomic"})
+    assert rung.headers["Dotd-Kernel"] == "grid-atomic", rung.body
+    assert "nonesuch" in error(call(daemon, inputs, parameters={"kernel": "nonesuch"}), 400)
+    assert "cuda:7" in error(call(daemon, inputs, parameters={"device": "cuda:7"}), 503)
 
 
 def test_many_clients_at_once_get_their_own_results(start_daemon):

@@ -21,7 +21,11 @@ static const struct media {
     {"application/x-www-form-urlencoded", &encoding_json},
     {"application/octet-stream", &encoding_raw},
     {"application/x-npy", &encoding_npy},
+    {"multipart/form-data", &encoding_multipart},
 };
+
+const char encoding_types[] =
+    "application/json, application/octet-stream, application/x-npy, multipart/form-data";
 
 /* The media type without blanks around it and without parameters (RFC 9110 section 8.3). */
 static size_t type_trim(const char **type)
@@ -54,11 +58,11 @@ enum error encoding_for(const char *content_type, const struct encoding **ret,
         *ret = &encoding_json;
         return ERR_OK;
     }
-    return problem_set(problem, ERR_MEDIA,
-                       "Content-Type \"%.64s\" is not read here; application/json (also text/json "
-                       "and types that end in +json), application/octet-stream and "
-                       "application/x-npy are",
-                       type);
+    return problem_set(
+        problem, ERR_MEDIA,
+        "Content-Type \"%.64s\" is not read here; text/json, types that end in +json, "
+        "and these are: %s",
+        type, encoding_types);
 }
 
 enum error decoder_create(struct decoder **ret, const struct encoding *encoding,

@@ -22,9 +22,12 @@ struct encoding {
     void (*destroy)(struct decoder *decoder);
 };
 
-extern const struct encoding encoding_json; /* json.c */
-extern const struct encoding encoding_raw;  /* raw.c */
-extern const struct encoding encoding_npy;  /* npy.c */
+extern const struct encoding encoding_json;      /* json.c */
+extern const struct encoding encoding_raw;       /* raw.c */
+extern const struct encoding encoding_npy;       /* npy.c */
+extern const struct encoding encoding_multipart; /* multipart.c */
+
+extern const char encoding_types[]; /* that are read: the value of Accept-Post */
 
 #define BODY_CHUNKED UINT64_MAX /* body_bytes of a body whose length is not known */
 

@@ -14,6 +14,8 @@ enum limits {
     LIMIT_PAIRS = 65536,            /* of one request */
     LIMIT_BLOCK_BYTES = 1 << 20,    /* of one operand's block in an interleaved body */
     LIMIT_HEADER_BYTES = 64 << 10,  /* of a .npy array's header */
+    LIMIT_PART_HEAD_BYTES = 4096,   /* of a part's header lines in a multipart body */
+    LIMIT_FIELD_BYTES = 1024,       /* of an option's value in one */
     LIMIT_PIECE_BYTES = 64 << 10,   /* of either operand, handed on at once (rounds.h) */
     LIMIT_NUMBER_BYTES = 4096,      /* of one number's text: longer is refused, not rounded */
     LIMIT_OPERAND_ALIGN = 64,       /* bytes; a cache line, and more than any vector load */

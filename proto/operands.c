@@ -112,30 +112,37 @@ static bool may_stream(const struct operands *operands, uint64_t *ret_n)
     return n > 0 && 2 * operands->size_bytes >= sink->min_bytes;
 }
 
-/* The memory that is likely to be needed: for both operands, if the second is not to be handed on. */
-static uint64_t wanted_bytes(const struct operands *operands, size_t offset)
+/* How far the buffer is likely to be filled in the end, so that it need not grow: with the operand in
+ * hand; with the other one too, if that is not to be handed on. Without a shape two vectors are likely,
+ * which share what the body has. */
+static uint64_t wanted_end(const struct operands *operands, size_t offset)
 {
-    uint64_t n, end = offset + operands->size_bytes, both = operands->announced;
-    bool hands_on = operands->request->sink != NULL && is_row(&operands->elements.shape, &n);
-    if (operands->begun == 3 || both == BODY_CHUNKED || hands_on)
-        return end;
-    both = size_align(end) + (both > end ? both - end : 0);
-    return both <= operands->max_bytes ? both : end;
+    const uint64_t announced = operands->announced == BODY_CHUNKED ? 0 : operands->announced;
+    const bool is_first = operands->begun != 3, has_sink = operands->request->sink != NULL;
+    uint64_t n, end = offset;
+    if (operands->size_bytes != UINT64_MAX)
+        end += operands->size_bytes;
+    else if (is_first && has_sink)
+        return offset + announced / 2;
+    bool is_all = operands->size_bytes != UINT64_MAX &&
+                  (!is_first || (has_sink && is_row(&operands->elements.shape, &n)));
+    return is_all || announced <= end ? end : size_align(end) + (announced - end);
 }
 
 static enum error keep(struct operands *operands, struct problem *problem)
 {
     struct buffer *buffer = &operands->request->buffer;
     const size_t offset = size_align(buffer->used), max_bytes = operands->max_bytes;
+    const uint64_t size = operands->size_bytes == UINT64_MAX ? 0 : operands->size_bytes;
     operands->tensor->offset = offset;
-    if (operands->size_bytes == UINT64_MAX)
-        return ERR_OK;
-    if (offset > max_bytes || operands->size_bytes > max_bytes - offset)
+    if (offset > max_bytes || size > max_bytes - offset)
         return operands_too_large(max_bytes, problem);
-    if (operands->size_bytes > 0 &&
-        buffer_reserve(buffer, wanted_bytes(operands, offset)) != ERR_OK)
+    uint64_t end = wanted_end(operands, offset);
+    if (end > max_bytes)
+        end = offset + size;
+    if (end > offset && buffer_reserve(buffer, end) != ERR_OK)
         return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands",
-                           operands->size_bytes);
+                           end - offset);
     return ERR_OK;
 }
 
@@ -169,6 +176,13 @@ enum error operands_begin(struct operands *operands, bool is_b, const struct ele
     if (err == ERR_OK)
         err = settle_size(operands, problem);
     return err == ERR_OK ? begin_elements(operands, problem) : err;
+}
+
+void operands_set(struct operands *operands, bool is_b, struct tensor tensor)
+{
+    assert(!(operands->begun >> is_b & 1) && tensor.dtype == operands->request->options.dtype);
+    operands->begun |= 1U << is_b;
+    *(is_b ? &operands->pair.b : &operands->pair.a) = tensor;
 }
 
 static enum error wrong_length(const struct operands *operands, const char *what,

@@ -51,6 +51,10 @@ void operands_fini(struct operands *operands);
  * ERR_NOMEM. The request's dtype is settled by the first. */
 enum error operands_begin(struct operands *operands, bool is_b, const struct elements *elements,
                           struct problem *problem);
+/* The next operand, instead: one that was read in another way, is of the request's type, and lies in
+ * the request's buffer. */
+void operands_set(struct operands *operands, bool is_b, struct tensor tensor);
+
 /* ERR_LENGTH: more than the shape asks for. */
 enum error operands_feed(struct operands *operands, const char *data, size_t size,
                          struct problem *problem);

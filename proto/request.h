@@ -65,6 +65,7 @@ struct sink {
 struct request {
     struct options options;
     const struct sink *sink;  /* borrowed; set before decoder_create(), NULL: there is none */
+    const char *content_type; /* borrowed; set before decoder_create(), for it alone; NULL: none */
     bool is_streamed;         /* set by request_stream(): the operands go to the sink */
     bool is_pairs;            /* the "pairs" form: results are a list, one a pair */
     struct tensor_pair *pair; /* [pair_count], request_pairs()'s; exactly one unless is_pairs */

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "proto/encoding.h"
 #include "proto/json_memory.h"
 #include "proto/oip.h"
 #include "proto/result.h"
@@ -111,8 +112,7 @@ static void describe_problem(const struct problem *problem, const struct exchang
     if (problem->error == ERR_METHOD)
         answer_header(ret, "Allow", exchange->allow);
     if (problem->error == ERR_MEDIA && !is_oip)
-        answer_header(ret, "Accept-Post",
-                      "application/json, application/octet-stream, application/x-npy");
+        answer_header(ret, "Accept-Post", encoding_types);
     text_clear(body);
     if (is_oip)
         oip_encode_problem(problem, body);

@@ -284,6 +284,7 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
     if (error == ERR_OK)
         error = dot_take_header(exchange, problem);
     dot_offer_stream(exchange);
+    dot->request.content_type = exchange->head.content_type;
     if (error == ERR_OK)
         error = decoder_create(&dot->decoder, encoding, &dot->request, body_bytes,
                                config_of(exchange)->memory_budget_bytes, problem);

@@ -192,6 +192,8 @@ static const struct {
     {"json_without_arrays_bytes", LIMIT_SKELETON_BYTES},
     {"block_bytes", LIMIT_BLOCK_BYTES},
     {"npy_header_bytes", LIMIT_HEADER_BYTES},
+    {"part_head_bytes", LIMIT_PART_HEAD_BYTES},
+    {"form_field_bytes", LIMIT_FIELD_BYTES},
     {"lab_body_bytes", LIMIT_LAB_BODY_BYTES},
     {"lab_block", LIMIT_LAB_BLOCK},
     {"lab_traced", LIMIT_LAB_TRACED},

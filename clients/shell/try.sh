@@ -103,6 +103,13 @@ call 200 "NUMPY.*'descr': '<i8'.*'shape': \(\)" -H "$npy" -H 'Accept: applicatio
     --data-binary "@$folder/ab.npy" "$dot"
 call 400 '"offset": 0' -H "$npy" -d '[1,2]' "$dot"
 
+# Forms, of every kind of operand
+call 200 '"result": 32\.0' -F 'a=[1,2,3]' -F 'b=[4,5,6]' "$dot"
+call 200 '"result": 100\.0, .*"id": "r-18"' -F dtype=float32 -F shape_b=8 -F id=r-18 \
+    -F 'a=[1,1,1,1,1,1,1,9]' -F "b=@$folder/ab.f32" "$dot"
+call 400 '"pointer": "/dtype"' -F "a=@$folder/ab.f32" -F "b=@$folder/ab.f32" "$dot"
+call 400 'options stand before them' -F 'a=[1]' -F 'b=[2]' -F dtype=float32 "$dot"
+
 # A quick look, and the pages
 call 200 '"result": 32\.0' "$dot?a=1,2,3&b=4,5,6"
 call 200 'curl' "$base/"

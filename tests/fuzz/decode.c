@@ -44,6 +44,7 @@ void decode(struct decoding *ret, const struct decode_how *how, const void *body
     ret->sink = (struct sink){.take = take, .context = ret, .min_bytes = how->sink_min_bytes};
     if (how->has_sink)
         ret->request.sink = &ret->sink;
+    ret->request.content_type = how->content_type;
     ret->error = options_from_query(&ret->request.options, how->query, NULL, NULL, &ret->problem);
     if (ret->error == ERR_OK)
         ret->error = decoder_create(&decoder, how->encoding, &ret->request, how->body_bytes,

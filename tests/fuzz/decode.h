@@ -16,8 +16,9 @@ struct decoding {
 
 struct decode_how {
     const struct encoding *encoding;
-    const char *query;   /* NULL: none */
-    uint64_t body_bytes; /* that are announced */
+    const char *query;        /* NULL: none */
+    const char *content_type; /* likewise */
+    uint64_t body_bytes;      /* that are announced */
     size_t max_bytes;
     bool has_sink;
     uint64_t sink_min_bytes;

@@ -8,6 +8,7 @@
 
 #include "server/config.h"
 #include "server/console.h"
+#include "server/contract.h"
 #include "server/dot.h"
 #include "server/kernels.h"
 #include "server/lab_call.h"
@@ -57,6 +58,8 @@ static const struct route routes[] = {
     {"/v1/devices", METHOD_GET, .finish = page_devices},
     {"/v1/limits", METHOD_GET, .finish = page_limits},
     {"/metrics", METHOD_GET, .finish = page_metrics},
+    {"/openapi.yaml", METHOD_GET, .finish = contract_yaml},
+    {"/openapi.json", METHOD_GET, .finish = contract_json},
     {"/problems/", METHOD_GET, .finish = page_problem},
     {"/console/", METHOD_GET, .finish = console_asset},
     {"/", METHOD_GET, .finish = page_index},

@@ -1,0 +1,118 @@
+"""The contract at /openapi.yaml and /openapi.json: every call of it is answered as it says."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from client import ROOT
+
+CONTRACT = json.loads((ROOT / "proto/openapi.json").read_text())
+OPERATIONS = [
+    (method, path, operation)
+    for path, operations in CONTRACT["paths"].items()
+    for method, operation in operations.items()
+]
+
+
+def resolve(node):
+    while "$ref" in node:
+        node_at = CONTRACT
+        for key in node["$ref"].removeprefix("#/").split("/"):
+            node_at = node_at[key]
+        node = node_at
+    return node
+
+
+def example_of(parameter):
+    schema = resolve(parameter.get("schema", {}))
+    return parameter.get("example", schema.get("const", schema.get("enum", [None])[0]))
+
+
+def targets(path, operation):
+    """The path with an example for every parameter that it needs."""
+    query = []
+    for parameter in map(resolve, operation.get("parameters", [])):
+        if not parameter.get("required"):
+            continue
+        value = example_of(parameter)
+        assert value is not None, f"{path}: {parameter['name']} has no example"
+        if parameter["in"] == "path":
+            path = path.replace(f"{{{parameter['name']}}}", value)
+        else:
+            query.append(f"{parameter['name']}={value}")
+    return path + ("?" + "&".join(query) if query else "")
+
+
+def bodies(operation):
+    """Every example of a JSON body; None where there is none to send."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    found = [example["value"] for example in content.get("examples", {}).values()]
+    return found + ([content["example"]] if "example" in content else []) or [None]
+
+
+def check_answer(answer, operation):
+    """It has a status, a type and a form that the contract tells of."""
+    told = resolve(operation["responses"].get(str(answer.status), operation["responses"]["default"]))
+    kind = answer.headers["Content-Type"]
+    assert kind in told["content"], f"{answer.status} {kind}: {answer.body[:200]}"
+    if not kind.endswith("json"):
+        return
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema cannot be had")
+    schema = told["content"][kind]["schema"] | {"components": CONTRACT["components"]}
+    jsonschema.Draft202012Validator(schema).validate(answer.json())
+
+
+@pytest.mark.parametrize(
+    "method, path, operation", OPERATIONS, ids=[f"{m} {p}" for m, p, _ in OPERATIONS]
+)
+def test_every_example_is_answered_as_the_contract_says(daemon, method, path, operation):
+    path = targets(path, operation)
+    for body in bodies(operation):
+        sent = None if body is None else json.dumps(body)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        answer = daemon.call(method.upper(), path, sent, headers)
+        assert answer.status == 200, f"{path}: {answer.body[:300]}"
+        check_answer(answer, operation)
+        if sent is not None:
+            jsonschema = pytest.importorskip("jsonschema", reason="jsonschema cannot be had")
+            content = operation["requestBody"]["content"]["application/json"]
+            schema = content["schema"] | {"components": CONTRACT["components"]}
+            jsonschema.Draft202012Validator(schema).validate(body)
+
+
+@pytest.mark.parametrize(
+    "method, path, operation", OPERATIONS, ids=[f"{m} {p}" for m, p, _ in OPERATIONS]
+)
+def test_every_refusal_has_the_form_that_the_contract_says(daemon, method, path, operation):
+    path = targets(path, operation)
+    answer = daemon.call(method.upper(), path, b"x" * 9000, {"Content-Type": "application/json"})
+    assert answer.status >= 400
+    check_answer(answer, operation)
+
+
+def test_the_contract_is_served_as_it_was_written(daemon):
+    for name, kind in (("openapi.yaml", "application/yaml"), ("openapi.json", "application/json")):
+        answer = daemon.get("/" + name)
+        assert answer.status == 200 and answer.headers["Content-Type"] == kind
+        assert answer.body == (ROOT / "proto" / name).read_bytes()
+        assert daemon.call("HEAD", "/" + name).headers["Content-Length"] == str(len(answer.body))
+
+
+def test_the_json_form_is_made_of_the_yaml_form():
+    pytest.importorskip("yaml", reason="PyYAML cannot be had")
+    done = subprocess.run([sys.executable, ROOT / "proto/openapi.py"], capture_output=True)
+    assert done.stdout == (ROOT / "proto/openapi.json").read_bytes(), "run proto/openapi.py"
+
+
+def test_every_option_and_field_stands_in_the_contract(daemon):
+    """Those that the daemon lists when it is asked for one that it does not know."""
+    query = {resolve(p)["name"] for p in CONTRACT["paths"]["/v1/dot"]["post"]["parameters"]}
+    told = daemon.get("/v1/dot?nonesuch=1").problem(400, "bad-option")["detail"]
+    assert set(re.search(r"known are ([\w, ]+)", told)[1].split(", ")) - {"a", "b"} <= query
+    schemas = CONTRACT["components"]["schemas"]
+    fields = set(schemas["DotOptions"]["properties"]) | {"a", "b", "pairs"}
+    told = daemon.dot({"nonesuch": 1}).problem(400, "bad-option")["detail"]
+    assert set(re.search(r"known are ([\w, ]+)", told)[1].split(", ")) == fields

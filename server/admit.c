@@ -2,7 +2,6 @@
 #include "server/admit.h"
 
 #include <inttypes.h>
-#include <strings.h>
 
 #include "server/exchange.h"
 
@@ -13,13 +12,28 @@ enum error admit_open(const struct exchange *exchange, struct problem *problem)
     return ERR_OK;
 }
 
-enum error admit_coding(const struct exchange *exchange, struct problem *problem)
+enum error admit_coding(const struct exchange *exchange, enum coding *ret, struct problem *problem)
 {
-    const char *coding = exchange->head.content_encoding;
-    if (coding == NULL || strcasecmp(coding, "identity") == 0)
-        return ERR_OK;
+    if (exchange->head.repeats_encoding)
+        return problem_set(problem, ERR_MEDIA, "Content-Encoding is given twice; one is undone");
+    return coding_for(exchange->head.content_encoding, ret, problem);
+}
+
+enum error admit_plain(const struct exchange *exchange, struct problem *problem)
+{
+    enum coding coding;
+    enum error error = admit_coding(exchange, &coding, problem);
+    if (error != ERR_OK || coding == CODING_NONE)
+        return error;
     return problem_set(problem, ERR_MEDIA,
-                       "Content-Encoding is \"%s\"; bodies are read as they are", coding);
+                       "Content-Encoding is \"%s\"; here bodies are read as they are",
+                       exchange->head.content_encoding);
+}
+
+uint64_t admit_body_bytes(const struct exchange *exchange, enum coding coding)
+{
+    const struct head *head = &exchange->head;
+    return head->is_chunked || coding != CODING_NONE ? BODY_CHUNKED : head->content_length;
 }
 
 enum error admit_size(const struct exchange *exchange, uint64_t limit, const char *setting,

@@ -4,15 +4,19 @@
 
 #include <stdint.h>
 
-#include "proto/error.h"
+#include "proto/encoding.h"
 
 struct exchange;
 
 /* ERR_CLOSED: the server drains. */
 enum error admit_open(const struct exchange *exchange, struct problem *problem);
 
-/* ERR_MEDIA: bodies are read as they are, under no Content-Encoding. */
-enum error admit_coding(const struct exchange *exchange, struct problem *problem);
+/* ERR_MEDIA: the body is compressed, or in a way that is not read. */
+enum error admit_plain(const struct exchange *exchange, struct problem *problem);
+enum error admit_coding(const struct exchange *exchange, enum coding *ret, struct problem *problem);
+
+/* What a decoder is told: BODY_CHUNKED when nobody knows how long the body is, decompressed. */
+uint64_t admit_body_bytes(const struct exchange *exchange, enum coding coding);
 
 /* ERR_TOO_LARGE: the body has more than limit bytes, or its head says that it will. A chunked one
  * tells as it comes: call again with every piece. setting NULL: the limit is fixed. */

@@ -111,6 +111,8 @@ static void describe_problem(const struct problem *problem, const struct exchang
         answer_header(ret, "Retry-After", "1");
     if (problem->error == ERR_METHOD)
         answer_header(ret, "Allow", exchange->allow);
+    if (problem->error == ERR_MEDIA && (is_oip || exchange->route->body == dot_body))
+        answer_header(ret, "Accept-Encoding", "gzip, deflate");
     if (problem->error == ERR_MEDIA && !is_oip)
         answer_header(ret, "Accept-Post", encoding_types);
     text_clear(body);

@@ -268,13 +268,13 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
     const struct encoding *encoding;
-    uint64_t body_bytes = exchange->head.is_chunked ? BODY_CHUNKED : exchange->head.content_length;
+    enum coding coding;
     request_init(&dot->request, gpu_buffers(gpu_of(exchange)));
     enum error error = admit_open(exchange, problem);
     if (error == ERR_OK)
         error = encoding_for(exchange->head.content_type, &encoding, problem);
     if (error == ERR_OK)
-        error = admit_coding(exchange, problem);
+        error = admit_coding(exchange, &coding, problem);
     if (error == ERR_OK)
         error = settle_accept(exchange, problem);
     if (error == ERR_OK)
@@ -286,8 +286,11 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
     dot_offer_stream(exchange);
     dot->request.content_type = exchange->head.content_type;
     if (error == ERR_OK)
-        error = decoder_create(&dot->decoder, encoding, &dot->request, body_bytes,
+        error = decoder_create(&dot->decoder, encoding, &dot->request,
+                               admit_body_bytes(exchange, coding),
                                config_of(exchange)->memory_budget_bytes, problem);
+    if (error == ERR_OK)
+        error = decoder_unpack(&dot->decoder, coding, config_of(exchange)->max_body_bytes, problem);
     if (error == ERR_OK)
         dot_set_deadline(exchange);
     return error;

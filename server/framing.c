@@ -77,6 +77,7 @@ static void add_accept(struct head *head, const char *value)
 
 static void add_content_encoding(struct head *head, const char *value)
 {
+    head->repeats_encoding |= head->content_encoding != NULL;
     head->content_encoding = value;
 }
 

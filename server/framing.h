@@ -16,7 +16,8 @@
 struct head {
     /* values that handlers read; borrowed, NULL when absent */
     const char *accept, *content_encoding, *content_type, *request_id, *timeout_ms;
-    bool repeats_timeout; /* more than one X-Timeout-Ms */
+    bool repeats_timeout;    /* more than one X-Timeout-Ms */
+    bool repeats_encoding;   /* likewise Content-Encoding */
     uint64_t content_length; /* valid when length_count is 1 */
     bool expects_continue;
     /* what head_check() judges */

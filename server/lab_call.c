@@ -302,7 +302,7 @@ enum error lab_call_begin(struct exchange *exchange, struct problem *problem)
     if (error == ERR_OK)
         error = check_types(exchange, problem);
     if (error == ERR_OK)
-        error = admit_coding(exchange, problem);
+        error = admit_plain(exchange, problem);
     if (error == ERR_OK)
         error = check_size(exchange, problem);
     if (error == ERR_OK)

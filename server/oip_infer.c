@@ -84,16 +84,16 @@ static enum error take_query(struct exchange *exchange, struct problem *problem)
 static enum error begin(struct exchange *exchange, struct problem *problem)
 {
     const struct http *http = loop_http(exchange->loop);
-    const struct head *head = &exchange->head;
     struct dot_exchange *dot = &exchange->dot;
     request_init(&dot->request, gpu_buffers(http->gpu));
     dot->send = send_result;
     dot_offer_stream(exchange);
+    enum coding coding;
     enum error error = oip_path_model(exchange, &exchange->oip.model, problem);
     if (error == ERR_OK)
         error = admit_open(exchange, problem);
     if (error == ERR_OK)
-        error = admit_coding(exchange, problem);
+        error = admit_coding(exchange, &coding, problem);
     if (error == ERR_OK)
         error = admit_size(exchange, http->config->max_body_bytes, "max_body_bytes", problem);
     if (error == ERR_OK)
@@ -104,8 +104,9 @@ static enum error begin(struct exchange *exchange, struct problem *problem)
         error = oip_decoder_create(
             &dot->decoder, &exchange->oip, &dot->request,
             MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, OIP_LENGTH_HEADER),
-            head->is_chunked ? BODY_CHUNKED : head->content_length,
-            http->config->memory_budget_bytes, problem);
+            admit_body_bytes(exchange, coding), http->config->memory_budget_bytes, problem);
+    if (error == ERR_OK)
+        error = decoder_unpack(&dot->decoder, coding, http->config->max_body_bytes, problem);
     if (error == ERR_OK)
         dot_set_deadline(exchange);
     return error;

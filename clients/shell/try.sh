@@ -110,6 +110,12 @@ call 200 '"result": 100\.0, .*"id": "r-18"' -F dtype=float32 -F shape_b=8 -F id=
 call 400 '"pointer": "/dtype"' -F "a=@$folder/ab.f32" -F "b=@$folder/ab.f32" "$dot"
 call 400 'options stand before them' -F 'a=[1]' -F 'b=[2]' -F dtype=float32 "$dot"
 
+# Compressed bodies
+printf '{"a":[1,2,3],"b":[4,5,6]}' | gzip >"$folder/ab.json.gz"
+call 200 '"result": 32\.0' -H 'Content-Encoding: gzip' --data-binary "@$folder/ab.json.gz" "$dot"
+call 400 'not whole as gzip' -H 'Content-Encoding: gzip' -d '{"a":[1],"b":[2]}' "$dot"
+call 415 '^Accept-Encoding: gzip, deflate$' -H 'Content-Encoding: br' -d '{"a":[1],"b":[2]}' "$dot"
+
 # A quick look, and the pages
 call 200 '"result": 32\.0' "$dot?a=1,2,3&b=4,5,6"
 call 200 'curl' "$base/"

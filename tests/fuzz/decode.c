@@ -50,6 +50,8 @@ void decode(struct decoding *ret, const struct decode_how *how, const void *body
         ret->error = decoder_create(&decoder, how->encoding, &ret->request, how->body_bytes,
                                     how->max_bytes, &ret->problem);
     if (ret->error == ERR_OK)
+        ret->error = decoder_unpack(&decoder, how->coding, how->max_unpacked_bytes, &ret->problem);
+    if (ret->error == ERR_OK)
         ret->error = feed(decoder, body, size, cuts, &ret->problem);
     decoder_destroy(decoder);
     if (ret->error == ERR_OK)

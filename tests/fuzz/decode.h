@@ -19,6 +19,8 @@ struct decode_how {
     const char *query;        /* NULL: none */
     const char *content_type; /* likewise */
     uint64_t body_bytes;      /* that are announced */
+    enum coding coding;       /* of body */
+    uint64_t max_unpacked_bytes;
     size_t max_bytes;
     bool has_sink;
     uint64_t sink_min_bytes;

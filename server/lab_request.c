@@ -16,7 +16,8 @@ enum {
     LIST_BYTES = 160,    /* of the words that a field may be */
 };
 
-#define WHOLE_MAX (UINT64_C(1) << 53) /* what every reader of JSON tells apart */
+/* What every reader of JSON tells apart: the next but one is read as the next. */
+#define WHOLE_MAX ((UINT64_C(1) << 53) - 1)
 
 /* Words read by options.c are OPTIONS, in its row of the same name. */
 enum kind { NUMBERS, WHOLE, SCHEME, WHERE, OPTIONS };

@@ -74,6 +74,7 @@ static const struct {
     {"GET", METHOD_GET},      {"HEAD", METHOD_HEAD},     {"POST", METHOD_POST},
     {"PUT", METHOD_OTHERS},   {"DELETE", METHOD_OTHERS}, {"OPTIONS", METHOD_OTHERS},
     {"PATCH", METHOD_OTHERS}, {"TRACE", METHOD_OTHERS},  {"CONNECT", METHOD_OTHERS},
+    {"QUERY", METHOD_OTHERS},
 };
 
 enum {

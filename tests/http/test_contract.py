@@ -1,7 +1,9 @@
 """The contract at /openapi.yaml and /openapi.json: every call of it is answered as it says."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -116,3 +118,17 @@ def test_every_option_and_field_stands_in_the_contract(daemon):
     fields = set(schemas["DotOptions"]["properties"]) | {"a", "b", "pairs"}
     told = daemon.dot({"nonesuch": 1}).problem(400, "bad-option")["detail"]
     assert set(re.search(r"known are ([\w, ]+)", told)[1].split(", ")) == fields
+
+
+def test_schemathesis_finds_no_answer_that_the_contract_does_not_tell_of(daemon, tmp_path):
+    """Requests made up from the schemas, right ones and wrong ones; the same in every run."""
+    program = os.environ.get("DOTD_SCHEMATHESIS") or shutil.which("schemathesis")
+    if program is None:
+        pytest.skip("schemathesis cannot be had")
+    settings = ["--config-file", str(ROOT / "tests/http/schemathesis.toml")]
+    options = ["--phases", "examples,coverage,fuzzing", "--max-examples", "20", "--seed", "1"]
+    url = f"http://127.0.0.1:{daemon.port}/openapi.json"
+    command = [program, *settings, "run", url, *options, "--suppress-health-check", "all"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    assert re.search(r"\d{3,} generated, \d{3,} passed", done.stdout), done.stdout[-2000:]

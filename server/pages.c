@@ -257,9 +257,10 @@ enum error page_index(struct exchange *exchange, struct problem *problem)
     json_t *example = json_sprintf(format, host != NULL ? host : "127.0.0.1:8080");
     if (example == NULL) /* a Host that is not UTF-8 */
         example = json_sprintf(format, "127.0.0.1:8080");
-    return answer_send_json_as(
-        exchange, &answer,
-        json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s, s]}", "service", "dotd", "version",
-                  DOTD_VERSION, "try", example, "see", "/v1/dot", "/v1/kernels", "/v1/status",
-                  "/v1/devices", "/v1/limits", "/metrics", "/livez", "/readyz", "/problems/"));
+    return answer_send_json_as(exchange, &answer,
+                               json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s, s, s, s]}",
+                                         "service", "dotd", "version", DOTD_VERSION, "try", example,
+                                         "see", "/v1/dot", "/v1/kernels", "/v1/status",
+                                         "/v1/devices", "/v1/limits", "/v2", "/metrics", "/livez",
+                                         "/readyz", "/problems/", "/openapi.yaml"));
 }

@@ -38,19 +38,19 @@ struct oip_call {
 };
 
 /* Starts decoding a body of body_bytes (BODY_CHUNKED: not known) for call->model. length is the
- * value of OIP_LENGTH_HEADER; NULL: there is none, and the body is JSON to its end. The body may say
- * of the request's options accuracy, kernel, device and timeout_ms, as parameters, and id.
+ * value of OIP_LENGTH_HEADER; NULL: there is none, and the body is JSON to its end. Of the request's
+ * options the body may say accuracy, kernel, device and timeout_ms, as parameters, and id.
  * ERR_VALUE: length is no length of a part of this body. The decoder borrows call and request. */
 enum error oip_decoder_create(struct decoder **ret, struct oip_call *call, struct request *request,
                               const char *length, uint64_t body_bytes, size_t max_bytes,
                               struct problem *problem);
 
-/* Writes the answer's body; the first *ret_json_bytes of it are JSON. Numbers that are not finite are
- * the words NaN, Infinity and -Infinity there, as the protocol's clients read and write them. */
+/* Writes the answer's body; the first *ret_json_bytes of it are JSON. Numbers that are not finite
+ * are the words NaN, Infinity and -Infinity there, as the protocol's clients have them. */
 enum error oip_encode(const struct result *result, const struct oip_call *call, struct text *text,
                       size_t *ret_json_bytes, struct problem *problem);
 
-/* {"error": "..."}: the detail, where in the body the problem lies, and the setting behind a limit. */
+/* {"error": "..."}: the detail, where the problem lies, and the setting behind a limit. */
 void oip_encode_problem(const struct problem *problem, struct text *text);
 
 #endif

@@ -1,9 +1,9 @@
 /* oip_request.c - the body of an inference request (see oip.h).
  *
  * The JSON is read as that of json.c is: arrays of numbers go into the operands' buffer while they
- * arrive, jansson reads what is left. By then the tensors that follow as bytes are known. Two that are
- * one row go to the request's sink as they arrive (rounds.h), if there is one and they are worth it;
- * of others each byte is copied once, to its place.
+ * arrive, jansson reads what is left. By then the tensors that follow as bytes are known. Two that
+ * are one row go to the request's sink as they arrive (rounds.h), if there is one and they are worth
+ * it; of others each byte is copied once, to its place.
  */
 #include "proto/oip.h"
 

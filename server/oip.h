@@ -1,9 +1,9 @@
 /* oip.h - the Open Inference Protocol: what it asks of a server of models, and inference.
  *
  * A model is a dot product of one element type (proto/oip.h), so its requests are computed as those
- * of /v1/dot are (dot.h). Below /v2 whatever is refused is told in the protocol's own form, and after the body
- * has been read to its end: the protocol's clients do not look for an answer before they have sent
- * all, and send it again when they find the connection closed.
+ * of /v1/dot are (dot.h). Below /v2 whatever is refused is told in the protocol's own form, and
+ * after the body has been read to its end: the protocol's clients do not look for an answer before
+ * they have sent all, and send it again when they find the connection closed.
  */
 #ifndef SERVER_OIP_H
 #define SERVER_OIP_H
@@ -23,7 +23,7 @@ enum error oip_server(struct exchange *exchange, struct problem *problem);
 enum error oip_live(struct exchange *exchange, struct problem *problem);
 enum error oip_ready(struct exchange *exchange, struct problem *problem);
 
-/* /v2/models/{model}, alone and with /ready, /config and /stats; with /versions/{version} before. */
+/* /v2/models/{model}, alone and with /ready, /config and /stats, /versions/{version} before them. */
 enum error oip_metadata(struct exchange *exchange, struct problem *problem);
 enum error oip_model_ready(struct exchange *exchange, struct problem *problem);
 enum error oip_config(struct exchange *exchange, struct problem *problem);

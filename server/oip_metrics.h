@@ -1,6 +1,6 @@
 /* oip_metrics.h - what one HTTP thread counts of each model's inferences.
  *
- * Part of its metrics (metrics.h), and as they are: the loop's thread writes, any reads and adds up.
+ * Part of its metrics (metrics.h), and like them: the loop's thread writes, any reads and adds up.
  */
 #ifndef SERVER_OIP_METRICS_H
 #define SERVER_OIP_METRICS_H

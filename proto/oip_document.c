@@ -30,7 +30,8 @@ static enum error wrong_type(const json_t *value, const char *prefix, const char
     else
         problem_set(problem, ERR_VALUE, "%s must be %s, not %s", name, wanted,
                     document_type(json_typeof(value)));
-    return pointer_key(problem, prefix, name);
+    (void)pointer_key(problem, prefix, name);
+    return ERR_VALUE; /* as the compiler can see: what is read then stays unset */
 }
 
 /* The string `name` of an object. */
@@ -108,9 +109,8 @@ static enum error shape_read(const json_t *input, const char *prefix, struct sha
     size_t rank = json_array_size(value);
     if (rank == 0 || rank > LIMIT_RANK) {
         problem_set(problem, ERR_SHAPE,
-                    "shape has %zu dimensions; 1 to %d are read, the last is "
-                    "summed over",
-                    rank, LIMIT_RANK);
+                    "shape has %zu dimensions; 1 to %d are read, the last is summed over", rank,
+                    LIMIT_RANK);
         return pointer_key(problem, prefix, "shape");
     }
     for (size_t axis = 0; axis < rank; axis++) {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/bytes.h"
 #include "proto/document.h"
 #include "proto/pointer.h"
 #include "proto/splitter.h"
@@ -21,10 +22,15 @@ struct json {
     const struct encoding *encoding; /* first: see encoding.h */
     struct request *request;
     struct splitter splitter;
+    bool is_dtype_told; /* by the request or an operand: it is no mere default */
 };
 
 static const struct splitter_form form = {
-    .name = {[KEY_A] = "a", [KEY_B] = "b", [KEY_PAIRS] = "pairs", [KEY_DTYPE] = "dtype"},
+    .name = {[KEY_A] = "a",
+             [KEY_B] = "b",
+             [KEY_PAIRS] = "pairs",
+             [KEY_DTYPE] = "dtype",
+             [KEY_BASE64] = "base64"},
     .at_root = true,
     .hint = "; send a JSON object such as {\"a\":[1,2,3],\"b\":[4,5,6]}, or raw elements as "
             "application/octet-stream",
@@ -104,47 +110,210 @@ static enum error options_read(struct options *options, const json_t *root, stru
     return ERR_OK;
 }
 
-/* A value that is no array where an array of numbers is needed. */
-static enum error not_an_array(const json_t *value, const char *name, struct problem *problem)
+/* A value that is none of what an operand may be. */
+static enum error not_an_operand(const json_t *value, const char *name, struct problem *problem)
 {
     if (value == NULL)
         return problem_set(problem, ERR_VALUE, "%s is missing: both operands are needed", name);
-    if (json_object_get(value, "base64") != NULL || json_object_get(value, "ref") != NULL)
+    if (json_object_get(value, "ref") != NULL)
         return problem_set(problem, ERR_UNSUPPORTED,
-                           "%s is an object; only arrays of numbers are read here, or raw elements "
-                           "as application/octet-stream",
+                           "%s is a reference; arrays of numbers and objects with base64 are read",
                            name);
     return problem_set(problem, ERR_VALUE, "%s must be an array of numbers, not %s", name,
                        document_type(json_typeof(value)));
 }
+
+/* What the splitter has taken out; index is ours, whatever the client sent: see splitter.h. */
+static struct operand *operand_at(struct json *json, json_int_t index)
+{
+    assert(index >= 0 && (size_t)index < json->splitter.operand_count);
+    return &json->splitter.operand[index];
+}
+
+/* The operand of an array of numbers. */
+static enum error array_read(struct json *json, const json_t *value, const char *pointer,
+                             struct tensor *ret, struct problem *problem)
+{
+    assert(json_array_size(value) == 1);
+    struct operand *operand = operand_at(json, json_integer_value(json_array_get(value, 0)));
+    enum dtype dtype = json->request->options.dtype;
+    if (operand->numbers != NULL) {
+        enum error err = numbers_convert(operand->numbers, dtype, problem);
+        if (err != ERR_OK)
+            return pointer_prefix(problem, pointer);
+        operand->tensor = numbers_tensor(operand->numbers);
+    }
+    assert(operand->tensor.dtype == dtype);
+    *ret = operand->tensor;
+    return ERR_OK;
+}
+
+/* ---- {"base64", "dtype", "shape"} ---------------------------------------------------------- */
+
+static enum error object_check_keys(const json_t *object, const char *pointer,
+                                    struct problem *problem)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (strcmp(name, "base64") == 0 || strcmp(name, "dtype") == 0 || strcmp(name, "shape") == 0)
+            continue;
+        problem_set(problem, ERR_OPTION,
+                    "unknown field \"%.64s\"; known beside base64 are dtype, shape", name);
+        return pointer_key(problem, pointer, name);
+    }
+    return ERR_OK;
+}
+
+/* Its own, or else the request's. Both operands of a request are of one type. */
+static enum error object_dtype(const struct json *json, const json_t *object, const char *pointer,
+                               enum byte_order *ret_order, struct problem *problem)
+{
+    const struct options *options = &json->request->options;
+    const json_t *value = json_object_get(object, "dtype");
+    enum dtype dtype;
+    *ret_order = options->order;
+    if (value == NULL && json->is_dtype_told)
+        return ERR_OK;
+    if (value == NULL)
+        problem_set(problem, ERR_OPTION,
+                    "bytes do not tell their type: say so with dtype, beside "
+                    "base64 or beside a and b");
+    else if (!json_is_string(value))
+        problem_set(problem, ERR_VALUE, "dtype must be a string, not %s",
+                    document_type(json_typeof(value)));
+    else if (dtype_parse(json_string_value(value), &dtype, ret_order) != ERR_OK)
+        problem_set(problem, ERR_DTYPE, "dtype \"%.64s\" is not known here; known are %s",
+                    json_string_value(value), dtype_list());
+    else if (dtype != options->dtype)
+        problem_set(problem, ERR_OPTION,
+                    "dtype %s contradicts the request's or the other operand's, %s",
+                    dtype_name(dtype), dtype_name(options->dtype));
+    else
+        return ERR_OK;
+    return pointer_key(problem, pointer, "dtype");
+}
+
+static enum error bad_shape(const char *pointer, struct problem *problem)
+{
+    problem_set(problem, ERR_VALUE, "shape must be an array of at most %d whole numbers, 0 or more",
+                LIMIT_RANK);
+    return pointer_key(problem, pointer, "shape");
+}
+
+/* A vector, unless it is said. */
+static enum error object_shape(const json_t *object, uint64_t count, const char *pointer,
+                               struct shape *ret, struct problem *problem)
+{
+    const json_t *value = json_object_get(object, "shape");
+    if (value == NULL) {
+        *ret = (struct shape){1, {count}};
+        return ERR_OK;
+    }
+    if (!json_is_array(value) || json_array_size(value) > LIMIT_RANK)
+        return bad_shape(pointer, problem);
+    struct shape shape = {.rank = (int)json_array_size(value)};
+    for (int axis = 0; axis < shape.rank; axis++) {
+        const json_t *dim = json_array_get(value, (size_t)axis);
+        if (!json_is_integer(dim) || json_integer_value(dim) < 0)
+            return bad_shape(pointer, problem);
+        shape.dim[axis] = (uint64_t)json_integer_value(dim);
+    }
+    *ret = shape;
+    return ERR_OK;
+}
+
+static enum error check_length(const struct operand *operand, const struct tensor *tensor,
+                               const char *pointer, struct problem *problem)
+{
+    const size_t size = dtype_size(tensor->dtype);
+    char shape[100];
+    uint64_t count;
+    if (operand->size_bytes % size == 0 && shape_count(&tensor->shape, &count) == ERR_OK &&
+        count == operand->size_bytes / size)
+        return ERR_OK;
+    problem_set(problem, ERR_LENGTH, "%zu bytes are not the %s elements of shape %s",
+                operand->size_bytes, dtype_name(tensor->dtype),
+                shape_print(&tensor->shape, shape, sizeof shape));
+    return pointer_key(problem, pointer, "base64");
+}
+
+static enum error object_read(struct json *json, const json_t *object, const char *pointer,
+                              struct tensor *ret, struct problem *problem)
+{
+    const json_t *text = json_object_get(object, "base64");
+    if (!json_is_string(text)) {
+        problem_set(problem, ERR_VALUE, "base64 must be a string, not %s",
+                    document_type(json_typeof(text)));
+        return pointer_key(problem, pointer, "base64");
+    }
+    const struct operand *operand = operand_at(json, strtoll(json_string_value(text), NULL, 10));
+    struct tensor tensor = {.offset = operand->tensor.offset};
+    enum byte_order order;
+    enum error err = object_check_keys(object, pointer, problem);
+    if (err == ERR_OK)
+        err = object_dtype(json, object, pointer, &order, problem);
+    if (err != ERR_OK)
+        return err;
+    tensor.dtype = json->request->options.dtype;
+    err = object_shape(object, operand->size_bytes / dtype_size(tensor.dtype), pointer,
+                       &tensor.shape, problem);
+    if (err == ERR_OK)
+        err = check_length(operand, &tensor, pointer, problem);
+    if (err != ERR_OK)
+        return err;
+    if (order == ORDER_BIG && operand->size_bytes > 0)
+        swap_numbers((char *)json->request->buffer.block.data + tensor.offset, operand->size_bytes,
+                     dtype_size(dtype_part(tensor.dtype)));
+    *ret = tensor;
+    return ERR_OK;
+}
+
+/* If nothing else says it, the type is what the first operand of base64 says. A wrong word is left to
+ * object_dtype(). */
+static bool peek_dtype(const json_t *object, struct options *options)
+{
+    static const char *const names[] = {"a", "b"};
+    enum byte_order order;
+    for (int i = 0; i < 2; i++) {
+        const json_t *operand = json_object_get(object, names[i]);
+        const char *name = json_string_value(json_object_get(operand, "dtype"));
+        if (json_object_get(operand, "base64") != NULL && name != NULL &&
+            dtype_parse(name, &options->dtype, &order) == ERR_OK)
+            return true;
+    }
+    return false;
+}
+
+static void settle_dtype(const json_t *root, struct options *options)
+{
+    const json_t *pairs = json_object_get(root, "pairs"), *pair;
+    size_t index;
+    if (options->dtype != DTYPE_UNKNOWN || peek_dtype(root, options))
+        return;
+    json_array_foreach(pairs, index, pair)
+    {
+        if (peek_dtype(pair, options))
+            return;
+    }
+}
+
+/* ---- operands ------------------------------------------------------------------------------ */
 
 /* The operand `name` of object, whose own pointer is prefix. */
 static enum error operand_read(struct json *json, const json_t *object, const char *name,
                                const char *prefix, struct tensor *ret, struct problem *problem)
 {
     const json_t *value = json_object_get(object, name);
-    if (!json_is_array(value)) {
-        (void)not_an_array(value, name, problem);
-        return pointer_key(problem, prefix, name);
-    }
-    /* Ours, whatever the client sent: see splitter.h. */
-    json_int_t index = json_integer_value(json_array_get(value, 0));
-    assert(json_array_size(value) == 1 && index >= 0);
-    assert((size_t)index < json->splitter.operand_count);
-    struct operand *operand = &json->splitter.operand[index];
-    enum dtype dtype = json->request->options.dtype;
-    if (operand->numbers != NULL) {
-        enum error err = numbers_convert(operand->numbers, dtype, problem);
-        if (err != ERR_OK) {
-            char pointer[48];
-            (void)snprintf(pointer, sizeof pointer, "%s/%s", prefix, name);
-            return pointer_prefix(problem, pointer);
-        }
-        operand->tensor = numbers_tensor(operand->numbers);
-    }
-    assert(operand->tensor.dtype == dtype);
-    *ret = operand->tensor;
-    return ERR_OK;
+    char pointer[48];
+    (void)snprintf(pointer, sizeof pointer, "%s/%s", prefix, name);
+    if (json_object_get(value, "base64") != NULL)
+        return object_read(json, value, pointer, ret, problem);
+    if (json_is_array(value))
+        return array_read(json, value, pointer, ret, problem);
+    (void)not_an_operand(value, name, problem);
+    return pointer_set(problem, "%s", pointer);
 }
 
 static enum error pair_read(struct json *json, const json_t *object, const char *prefix,
@@ -208,6 +377,8 @@ static enum error document_read(struct json *json, const json_t *root, struct pr
     enum error err = options_read(&request->options, root, problem);
     if (err != ERR_OK)
         return err;
+    settle_dtype(root, &request->options);
+    json->is_dtype_told = request->options.dtype != DTYPE_UNKNOWN;
     options_settle_dtype(&request->options);
     const json_t *pairs = json_object_get(root, "pairs");
     if (pairs != NULL)

@@ -120,6 +120,15 @@ static bool in_object(const struct splitter *splitter)
     return (splitter->is_object >> splitter->depth & 1) != 0;
 }
 
+/* Is the value that is expected an operand? */
+static bool is_operand_place(const struct splitter *splitter)
+{
+    return splitter->expect == EXPECT_VALUE && (splitter->key == KEY_A || splitter->key == KEY_B) &&
+           in_object(splitter) &&
+           ((splitter->depth == 1 && splitter->form->at_root) ||
+            (splitter->depth == 3 && splitter->in_pairs));
+}
+
 static enum error too_many(struct problem *problem, const char *what, uint64_t limit)
 {
     problem_set(problem, ERR_TOO_LARGE, "the body holds more than %" PRIu64 " %s", limit, what);
@@ -139,6 +148,7 @@ static enum error open_container(struct splitter *splitter, char byte, struct pr
     enum error err = count_value(splitter, problem);
     if (err != ERR_OK)
         return err;
+    bool is_operand = byte == '{' && is_operand_place(splitter);
     if (splitter->depth == SPLITTER_DEPTH)
         return problem_set(problem, ERR_VALUE, "nested deeper than %d levels", SPLITTER_DEPTH);
     if (splitter->depth == 1) {
@@ -147,6 +157,10 @@ static enum error open_container(struct splitter *splitter, char byte, struct pr
         splitter->pair_index = 0;
     }
     splitter->depth++;
+    if (is_operand) {
+        splitter->object_depth = splitter->depth;
+        splitter->object_key = splitter->key;
+    }
     splitter->is_object &= ~(UINT64_C(1) << splitter->depth);
     splitter->is_object |= (uint64_t)(byte == '{') << splitter->depth;
     splitter->expect = byte == '{' ? EXPECT_KEY : EXPECT_VALUE;
@@ -180,6 +194,8 @@ static enum error structure_byte(struct splitter *splitter, char byte, struct pr
         return open_container(splitter, byte, problem);
     case '}':
     case ']':
+        if (splitter->depth == splitter->object_depth)
+            splitter->object_depth = 0;
         splitter->depth -= splitter->depth > 0;
         splitter->expect = EXPECT_COMMA;
         break;
@@ -258,23 +274,30 @@ static enum error take_byte(struct splitter *splitter, char byte, struct problem
     return ERR_OK;
 }
 
-static bool begins_operand(const struct splitter *splitter, char byte)
+static bool begins_array(const struct splitter *splitter, char byte)
 {
-    return byte == '[' && !splitter->is_string && splitter->expect == EXPECT_VALUE &&
-           (splitter->key == KEY_A || splitter->key == KEY_B) && in_object(splitter) &&
-           ((splitter->depth == 1 && splitter->form->at_root) ||
-            (splitter->depth == 3 && splitter->in_pairs));
+    return byte == '[' && !splitter->is_string && is_operand_place(splitter);
 }
 
-/* The pointer of the array that is being read. */
+static bool begins_base64(const struct splitter *splitter, char byte)
+{
+    return byte == '"' && !splitter->is_string && splitter->expect == EXPECT_VALUE &&
+           splitter->key == KEY_BASE64 && splitter->object_depth > 0 &&
+           splitter->depth == splitter->object_depth;
+}
+
+/* The pointer of the array or the string that is being read. */
 static void array_pointer(const struct splitter *splitter, char *ret, size_t size)
 {
     const char *const *names = splitter->form->name;
-    if (splitter->depth == 1)
-        (void)snprintf(ret, size, "/%s", names[splitter->key]);
+    const bool is_string = splitter->in_base64;
+    const char *name = names[is_string ? splitter->object_key : splitter->key];
+    const char *end = is_string ? "/base64" : "";
+    if (splitter->depth - is_string == 1)
+        (void)snprintf(ret, size, "/%s%s", name, end);
     else
-        (void)snprintf(ret, size, "/%s/%" PRIu64 "/%s", names[KEY_PAIRS], splitter->pair_index,
-                       names[splitter->key]);
+        (void)snprintf(ret, size, "/%s/%" PRIu64 "/%s%s", names[KEY_PAIRS], splitter->pair_index,
+                       name, end);
 }
 
 static enum error array_begin(struct splitter *splitter, struct problem *problem)
@@ -301,19 +324,31 @@ static enum error operand_reserve(struct splitter *splitter, struct problem *pro
     return ERR_OK;
 }
 
-/* Notes the array that has just ended and leaves its placeholder in the skeleton. */
-static enum error array_end(struct splitter *splitter, struct problem *problem)
+/* Notes what has just ended and leaves its placeholder in the skeleton. */
+static enum error operand_note(struct splitter *splitter, const char brackets[static 2],
+                               struct operand **ret, struct problem *problem)
 {
     char placeholder[16];
-    int size = snprintf(placeholder, sizeof placeholder, "[%zu]", splitter->operand_count);
+    int size = snprintf(placeholder, sizeof placeholder, "%c%zu%c", brackets[0],
+                        splitter->operand_count, brackets[1]);
     enum error err = operand_reserve(splitter, problem);
     if (err == ERR_OK)
         err = skeleton_append(splitter, placeholder, (size_t)size, problem);
     if (err != ERR_OK)
         return fail_at(problem, splitter->array_start);
-    struct operand *operand = &splitter->operand[splitter->operand_count++];
-    *operand =
+    *ret = &splitter->operand[splitter->operand_count++];
+    **ret =
         (struct operand){.skeleton_end = splitter->skeleton.size, .body_end = splitter->body_bytes};
+    splitter->expect = EXPECT_COMMA;
+    return ERR_OK;
+}
+
+static enum error array_end(struct splitter *splitter, struct problem *problem)
+{
+    struct operand *operand;
+    enum error err = operand_note(splitter, "[]", &operand, problem);
+    if (err != ERR_OK)
+        return err;
     if (splitter->dtype == DTYPE_UNKNOWN) {
         operand->numbers = splitter->numbers;
     } else {
@@ -321,7 +356,6 @@ static enum error array_end(struct splitter *splitter, struct problem *problem)
         numbers_destroy(splitter->numbers);
     }
     splitter->numbers = NULL;
-    splitter->expect = EXPECT_COMMA;
     return ERR_OK;
 }
 
@@ -341,18 +375,90 @@ static enum error array_feed(struct splitter *splitter, const char *data, size_t
     return done ? array_end(splitter, problem) : ERR_OK;
 }
 
+/* The opening quote. */
+static enum error base64_begin(struct splitter *splitter, struct problem *problem)
+{
+    splitter->array_start = splitter->body_bytes;
+    if (buffer_align(splitter->buffer, &splitter->bytes_start) != ERR_OK) {
+        problem_set(problem, ERR_NOMEM, "no memory for one more operand");
+        return fail_at(problem, splitter->array_start);
+    }
+    splitter->body_bytes++;
+    splitter->base64 = (struct base64){0};
+    splitter->in_base64 = true;
+    return ERR_OK;
+}
+
+static enum error base64_end(struct splitter *splitter, struct problem *problem)
+{
+    struct operand *operand;
+    enum error err = operand_note(splitter, "\"\"", &operand, problem);
+    if (err != ERR_OK)
+        return err;
+    operand->tensor.offset = splitter->bytes_start;
+    operand->size_bytes = splitter->buffer->used - splitter->bytes_start;
+    splitter->in_base64 = false;
+    return ERR_OK;
+}
+
+/* Straight into the buffer. */
+static enum error base64_read(struct splitter *splitter, const char *data, size_t size,
+                              size_t *ret_used, bool *ret_done, struct problem *problem)
+{
+    struct buffer *buffer = splitter->buffer;
+    size_t written;
+    if (size > LIMIT_PIECE_BYTES)
+        size = LIMIT_PIECE_BYTES;
+    if (buffer_reserve(buffer, buffer->used + base64_room(size)) != ERR_OK)
+        return problem_set(problem, ERR_NOMEM, "no memory for the operands");
+    enum error err =
+        base64_feed(&splitter->base64, data, size, ret_used,
+                    (char *)buffer->block.data + buffer->used, &written, ret_done, problem);
+    splitter->body_bytes += *ret_used;
+    if (written > 0 && buffer->used + written > splitter->max_bytes)
+        return operands_too_large(splitter->max_bytes, problem);
+    buffer->used += written;
+    return err == ERR_OK ? err : fail_at(problem, splitter->body_bytes);
+}
+
+static enum error base64_piece(struct splitter *splitter, const char *data, size_t size,
+                               size_t *ret_used, struct problem *problem)
+{
+    bool done;
+    enum error err = base64_read(splitter, data, size, ret_used, &done, problem);
+    if (err != ERR_OK) {
+        char pointer[LIMIT_POINTER_BYTES];
+        array_pointer(splitter, pointer, sizeof pointer);
+        return pointer_set(problem, "%s", pointer);
+    }
+    return done ? base64_end(splitter, problem) : ERR_OK;
+}
+
+/* One byte, or as many as one reader takes. */
+static enum error splitter_step(struct splitter *splitter, const char *data, size_t size,
+                                size_t *ret_used, struct problem *problem)
+{
+    enum error err = ERR_OK;
+    *ret_used = 1;
+    if (splitter->in_base64)
+        return base64_piece(splitter, data, size, ret_used, problem);
+    if (splitter->numbers == NULL && begins_base64(splitter, *data))
+        return base64_begin(splitter, problem);
+    if (splitter->numbers == NULL && begins_array(splitter, *data))
+        err = array_begin(splitter, problem);
+    if (err != ERR_OK)
+        return err;
+    return splitter->numbers != NULL ? array_feed(splitter, data, size, ret_used, problem)
+                                     : take_byte(splitter, *data, problem);
+}
+
 enum error splitter_feed(struct splitter *splitter, const char *data, size_t size,
                          struct problem *problem)
 {
     enum error err = ERR_OK;
     while (size > 0 && err == ERR_OK) {
-        if (splitter->numbers == NULL && begins_operand(splitter, *data))
-            err = array_begin(splitter, problem);
-        size_t used = 1;
-        if (splitter->numbers != NULL)
-            err = array_feed(splitter, data, size, &used, problem);
-        else if (err == ERR_OK)
-            err = take_byte(splitter, *data, problem);
+        size_t used;
+        err = splitter_step(splitter, data, size, &used, problem);
         data += used;
         size -= used;
     }
@@ -365,11 +471,12 @@ enum error splitter_finish(struct splitter *splitter, struct problem *problem)
         problem_set(problem, ERR_SYNTAX, "the body is empty%s", splitter->form->hint);
         return fail_at(problem, splitter->body_bytes);
     }
-    if (splitter->numbers == NULL)
+    if (splitter->numbers == NULL && !splitter->in_base64)
         return ERR_OK;
-    char pointer[32];
+    char pointer[LIMIT_POINTER_BYTES];
     array_pointer(splitter, pointer, sizeof pointer);
-    problem_set(problem, ERR_SYNTAX, "the body ends inside an array of numbers");
+    problem_set(problem, ERR_SYNTAX, "the body ends inside %s",
+                splitter->in_base64 ? "a string of base64" : "an array of numbers");
     fail_at(problem, splitter->body_bytes);
     return pointer_set(problem, "%s", pointer);
 }

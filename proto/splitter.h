@@ -3,10 +3,11 @@
  * Door: splitter_feed() with pieces cut anywhere, then splitter_finish(). Where the value of an
  * operand (of /v1/dot: `a` or `b` of the object, or of an object inside its `pairs`) begins with '[',
  * the array goes to numbers_feed() and leaves "[K]" behind, K the index of its struct operand. Every
- * other byte is copied to the skeleton, which a JSON parser then judges.
+ * other byte is copied to the skeleton, which a JSON parser then judges. If the value is an object, the
+ * string that is its `base64` goes to base64_feed() and leaves its index behind, as a string.
  *
- * So an array that stands in an operand's place in the skeleton is always ours: a client's never
- * gets there. That holds for every skeleton that parses: the splitter follows strings, escapes and
+ * So an array or such a string that stands in an operand's place in the skeleton is always ours: a
+ * client's never gets there. That holds for every skeleton that parses: the splitter follows strings, escapes and
  * nesting exactly up to the first byte that is not JSON, and such a byte stays in the skeleton.
  */
 #ifndef PROTO_SPLITTER_H
@@ -16,21 +17,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/base64.h"
 #include "proto/numbers.h"
 #include "proto/text.h"
 
-/* One array that was taken out. */
+/* One array or string that was taken out. */
 struct operand {
     struct numbers *numbers; /* owned; NULL when it was read as its final dtype */
-    struct tensor tensor;    /* not set while numbers awaits numbers_convert() */
-    size_t skeleton_end;     /* the skeleton goes on here after the "[K]", */
-    uint64_t body_end;       /* and the body here after the array */
+    struct tensor
+        tensor;        /* not set while numbers awaits numbers_convert(); of a string, its offset */
+    size_t size_bytes; /* of a string's bytes */
+    size_t skeleton_end; /* the skeleton goes on here after the placeholder, */
+    uint64_t body_end;   /* and the body here after what was taken out */
 };
 
 enum splitter_expect { EXPECT_KEY, EXPECT_COLON, EXPECT_VALUE, EXPECT_COMMA };
 
 /* The keys that the splitter knows. */
-enum splitter_key { KEY_A, KEY_B, KEY_PAIRS, KEY_DTYPE, KEY_OTHER };
+enum splitter_key { KEY_A, KEY_B, KEY_PAIRS, KEY_DTYPE, KEY_BASE64, KEY_OTHER };
 
 /* What a kind of document calls its operands and the list of objects that may hold them. */
 struct splitter_form {
@@ -62,8 +66,14 @@ struct splitter {
     uint64_t pair_index;         /* in it */
     uint32_t value_count;        /* commas and brackets: bounds what the parser will allocate */
 
+    int object_depth;             /* of the open object that is an operand; 0: there is none */
+    enum splitter_key object_key; /* which operand that is */
+
     struct numbers *numbers; /* the array that is being read, or NULL */
-    uint64_t array_start;    /* its offset in the body */
+    bool in_base64;          /* inside the string of one */
+    struct base64 base64;    /* in_base64 */
+    size_t bytes_start;      /* likewise: where in the buffer its bytes begin */
+    uint64_t array_start;    /* of array or string, its offset in the body */
 };
 
 void splitter_init(struct splitter *splitter, const struct splitter_form *form,

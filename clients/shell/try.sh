@@ -90,6 +90,8 @@ post 200 '"result": 2\.0' '{"a":[1],"b":[2],"timeout_ms":10000}'
 post 200 '"result": 32\.0' '{"a":[1,2,3],"b":[4,5,6]}' -H 'Transfer-Encoding: chunked'
 post 200 '"result": 32\.0' '{"a":[1,2,3],"b":[4,5,6]}' -H 'Expect: 100-continue'
 
+post 200 '"result": 32\.0' '{"a":{"base64":"AACAPwAAAEAAAEBA","dtype":"float32"},"b":[4,5,6]}'
+
 # Raw elements, both ways
 raw 200 '"result": 70\.0' ab.f32 'dtype=float32'
 raw 200 '"result": 70\.0' ab.f64 'dtype=float64'

@@ -311,7 +311,6 @@ static const struct refusal {
     {NULL, "{\"a\":[1],\"b\":\"[0]\"}", "bad-value", "/b", -1, "a string"},
     {NULL, "{\"a\":null,\"b\":[1]}", "bad-value", "/a", -1, "null"},
     {NULL, "{\"a\":{\"0\":[0]},\"b\":[1]}", "bad-value", "/a", -1, "an object"},
-    {NULL, "{\"a\":{\"base64\":\"AAAA\"},\"b\":[1]}", "unsupported", "/a", -1, NULL},
     {NULL, "{\"a\":[1],\"b\":{\"ref\":\"docs\"}}", "unsupported", "/b", -1, NULL},
     {NULL, "{\"a\":[1],\"b\":[1],\"c\":[0]}", "bad-option", "/c", -1,
      "known are a, b, pairs, dtype"},
@@ -588,7 +587,9 @@ static void content_type_picks_the_encoding(void **state)
         {"application/jsonx", NULL},
         {"text/plain", NULL},
         {"+json", NULL},
-        {"multipart/form-data; boundary=application/json", NULL},
+        {"application/x-npy", &encoding_npy},
+        {"multipart/form-data; boundary=application/json", &encoding_multipart},
+        {"multipart/mixed; boundary=application/json", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct encoding *encoding = NULL;

@@ -90,8 +90,11 @@ static enum error settle_size(struct operands *operands, struct problem *problem
     const struct elements *elements = &operands->elements;
     uint64_t count;
     operands->size_bytes = UINT64_MAX;
-    if (!elements->has_shape)
+    if (!elements->has_shape) { /* likely as long as the other one */
+        const uint64_t announced = operands->announced;
+        operands->is_large = announced != BODY_CHUNKED && announced / 2 >= LARGE_BYTES;
         return ERR_OK;
+    }
     if (shape_count(&elements->shape, &count) != ERR_OK ||
         __builtin_mul_overflow(count, dtype_size(elements->dtype), &operands->size_bytes))
         return operands_too_large(operands->max_bytes, problem);

@@ -92,6 +92,8 @@ enum error parts_init(struct parts *parts, const char *content_type, struct prob
     memcpy(parts->delimiter, "\r\n--", 4);
     memcpy(parts->delimiter + 4, boundary, strlen(boundary));
     parts->delimiter_size = 4 + strlen(boundary);
+    for (size_t i = 0; i < parts->delimiter_size; i++)
+        parts->is_in_delimiter[(unsigned char)parts->delimiter[i]] = true;
     parts->matched = 2; /* the first delimiter needs no line's end before it */
     return ERR_OK;
 }
@@ -101,18 +103,37 @@ bool parts_are_over(const struct parts *parts)
     return parts->state == PARTS_EPILOGUE;
 }
 
+/* How far no delimiter begins, as one byte of each stretch of its length tells: where that byte is none
+ * of a delimiter's, no delimiter lies across it. Most stretches of most bodies are passed over so. */
+static size_t skip_stretches(const struct parts *parts, const char *data, size_t size)
+{
+    const size_t length = parts->delimiter_size;
+    size_t skipped = 0;
+    while (size - skipped >= length) {
+        const char *stretch = data + skipped;
+        if (parts->is_in_delimiter[(unsigned char)stretch[length - 1]] &&
+            memchr(stretch, '\r', length) != NULL)
+            break;
+        skipped += length;
+    }
+    return skipped;
+}
+
 /* The first place in data where a delimiter begins, if only with its first bytes; size: none does. */
 static size_t find_delimiter(const struct parts *parts, const char *data, size_t size)
 {
     const char *end = data + size, *at = data;
-    while (at < end && (at = memchr(at, '\r', (size_t)(end - at))) != NULL) {
+    for (;;) {
+        at += skip_stretches(parts, at, (size_t)(end - at));
+        at = at < end ? memchr(at, '\r', (size_t)(end - at)) : NULL;
+        if (at == NULL)
+            return size;
         size_t left = (size_t)(end - at);
         size_t length = left < parts->delimiter_size ? left : parts->delimiter_size;
         if (memcmp(at, parts->delimiter, length) == 0)
             return (size_t)(at - data);
         at++;
     }
-    return size;
 }
 
 /* Bytes up to the next delimiter, or as much of it as is there. */

@@ -37,6 +37,7 @@ enum parts_state { PARTS_PREAMBLE, PARTS_DELIMITED, PARTS_HEADER, PARTS_BODY, PA
 struct parts {
     char delimiter[PARTS_DELIMITER_BYTES + 1];
     size_t delimiter_size;
+    bool is_in_delimiter[256]; /* by byte */
     enum parts_state state;
     size_t matched;  /* bytes of a delimiter that the last piece ended with */
     char last;       /* in PARTS_DELIMITED: '-' or CR, if that came last */

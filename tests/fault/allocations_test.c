@@ -190,6 +190,43 @@ static void a_raw_body_in_slices_for_a_device_survives_any_failed_allocation(voi
                       sizeof bytes, "\"result\": 0"));
 }
 
+static void base64_survives_any_failed_allocation(void **state)
+{
+    (void)state;
+    try_all(sample_of("POST /v1/dot", "application/json",
+                      "{\"a\":{\"base64\":\"AACAPwAAAEA=\",\"dtype\":\"f4\"},\"b\":[3,4]}", 0,
+                      "\"result\": 11.0"));
+}
+
+static void numpy_arrays_survive_any_failed_allocation(void **state)
+{
+    (void)state;
+#define ARRAY "\x93NUMPY\x01\x00\x37\x00{'descr': '|i1', 'fortran_order': False, 'shape': (3,)}"
+    static const char body[] = ARRAY "\1\2\3" ARRAY "\4\5\6";
+    try_all(
+        sample_of("POST /v1/dot", "application/x-npy", body, sizeof body - 1, "\"result\": 32"));
+}
+
+static void a_form_survives_any_failed_allocation(void **state)
+{
+    (void)state;
+#define PART(name, content) \
+    "--xyz\r\nContent-Disposition: form-data; name=" name "\r\n\r\n" content "\r\n"
+    try_all(sample_of("POST /v1/dot", "multipart/form-data; boundary=xyz",
+                      PART("id", "x") PART("a", "[1,2,3]") PART("b", "[4,5,6]") "--xyz--\r\n", 0,
+                      "\"result\": 32.0"));
+}
+
+static void a_compressed_body_survives_any_failed_allocation(void **state)
+{
+    (void)state;
+    static const char body[] =
+        "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x4a\x54\xb2\x8a\x36\xd4\x31\xd2\x31\x8e"
+        "\xd5\x51\x4a\x02\xb2\x4d\x74\x4c\x75\xcc\x62\x6b\x01\x9e\x35\xdb\x74\x19\x00\x00\x00";
+    try_all(sample_of("POST /v1/dot", "application/json\r\nContent-Encoding: gzip", body,
+                      sizeof body - 1, "\"result\": 32.0"));
+}
+
 static void a_query_survives_any_failed_allocation(void **state)
 {
     (void)state;
@@ -259,6 +296,10 @@ int main(void)
         cmocka_unit_test(an_interleaved_request_survives_any_failed_allocation),
         cmocka_unit_test(a_raw_body_that_is_summed_as_it_comes_survives_any_failed_allocation),
         cmocka_unit_test(a_raw_body_in_slices_for_a_device_survives_any_failed_allocation),
+        cmocka_unit_test(base64_survives_any_failed_allocation),
+        cmocka_unit_test(numpy_arrays_survive_any_failed_allocation),
+        cmocka_unit_test(a_form_survives_any_failed_allocation),
+        cmocka_unit_test(a_compressed_body_survives_any_failed_allocation),
         cmocka_unit_test(a_query_survives_any_failed_allocation),
         cmocka_unit_test(an_inference_survives_any_failed_allocation),
         cmocka_unit_test(an_inference_with_tensors_as_bytes_survives_any_failed_allocation),

@@ -1,7 +1,8 @@
 /* encoding.h - the forms in which a request's body travels, behind one interface.
  *
  * Door: encoding_for() picks one by Content-Type; decoder_create(), decoder_unpack() if the body is
- * compressed, decoder_feed() with pieces cut anywhere, decoder_finish(). A new encoding is one file and one row of the table in encoding.c.
+ * compressed, decoder_feed() with pieces cut anywhere, decoder_finish(). A new encoding is one file
+ * and one row of the table in encoding.c.
  */
 #ifndef PROTO_ENCODING_H
 #define PROTO_ENCODING_H
@@ -49,13 +50,15 @@ enum error decoder_feed(struct decoder *decoder, const char *data, size_t size,
 enum error decoder_finish(struct decoder *decoder, struct problem *problem);
 void decoder_destroy(struct decoder *decoder); /* takes NULL; the request stays */
 
-/* How a body is compressed. content_encoding NULL: it is not. ERR_MEDIA: in a way that is not read. */
+/* How a body is compressed. content_encoding NULL: it is not. ERR_MEDIA: in a way that is not
+ * read. */
 enum coding { CODING_NONE, CODING_GZIP, CODING_DEFLATE };
 enum error coding_for(const char *content_encoding, enum coding *ret, struct problem *problem);
 
-/* Puts a decompressor in front of *decoder, which was created for a body of unknown length, and takes
- * it over; on failure it stays the caller's. max_bytes bounds what comes out (max_body_bytes). Offsets
- * of problems are of the decompressed body, but where it is the compression that is at fault. */
+/* Puts a decompressor in front of *decoder, which was created for a body of unknown length, and
+ * takes it over; on failure it stays the caller's. max_bytes bounds what comes out
+ * (max_body_bytes). Offsets of problems are of the decompressed body, but where it is the
+ * compression that is at fault. */
 enum error decoder_unpack(struct decoder **decoder, enum coding coding, uint64_t max_bytes,
                           struct problem *problem);
 

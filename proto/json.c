@@ -270,8 +270,8 @@ static enum error object_read(struct json *json, const json_t *object, const cha
     return ERR_OK;
 }
 
-/* If nothing else says it, the type is what the first operand of base64 says. A wrong word is left to
- * object_dtype(). */
+/* If nothing else says it, the type is what the first operand of base64 says. A wrong word is left
+ * to object_dtype(). */
 static bool peek_dtype(const json_t *object, struct options *options)
 {
     static const char *const names[] = {"a", "b"};

@@ -1,4 +1,5 @@
-/* multipart.c - multipart/form-data: parts a and b, and options as fields before them (see encoding.h).
+/* multipart.c - multipart/form-data: parts a and b, and options as fields before them (see
+ * encoding.h).
  *
  * An operand is a .npy array by its content, else what its part says it is: a JSON array, or raw
  * elements. Options come first, so that whatever follows can be read as it is meant, and a second

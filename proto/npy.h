@@ -18,8 +18,8 @@ struct npy {
 void npy_init(struct npy *npy);
 void npy_fini(struct npy *npy);
 
-/* Takes *ret_used bytes: all, or up to the array's last one, when *ret_done. The problem's offset, if
- * it has one, counts from the array's first byte. */
+/* Takes *ret_used bytes: all, or up to the array's last one, when *ret_done. The problem's offset,
+ * if it has one, counts from the array's first byte. */
 enum error npy_feed(struct npy *npy, struct operands *operands, bool is_b, const char *data,
                     size_t size, size_t *ret_used, bool *ret_done, struct problem *problem);
 

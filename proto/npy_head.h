@@ -1,7 +1,8 @@
 /* npy_head.h - the header of NumPy's .npy format, read and written. Private to proto/.
  *
- * Door: npy_head_size() says how many bytes to gather, npy_head_parse() reads them, npy_head_write()
- * writes one. A header is the magic, a version, a length, and a Python dictionary of three keys.
+ * Door: npy_head_size() says how many bytes to gather, npy_head_parse() reads them,
+ * npy_head_write() writes one. A header is the magic, a version, a length, and a Python dictionary
+ * of three keys.
  * Source: NumPy, numpy.lib.format, versions 1.0 to 3.0.
  */
 #ifndef PROTO_NPY_HEAD_H
@@ -25,9 +26,9 @@ struct npy_head {
  * gather and ask again. ERR_SYNTAX (not .npy), ERR_UNSUPPORTED (another version), ERR_TOO_LARGE. */
 enum error npy_head_size(const char *data, size_t size, size_t *ret, struct problem *problem);
 
-/* Reads a whole header. wanted is the type that the request has said, or DTYPE_UNKNOWN: NumPy has no
- * bfloat16 and writes two bytes without a type. ERR_SYNTAX with the offset in the header, ERR_DTYPE,
- * ERR_UNSUPPORTED (records, objects, Fortran order), ERR_VALUE (too many dimensions). */
+/* Reads a whole header. wanted is the type that the request has said, or DTYPE_UNKNOWN: NumPy has
+ * no bfloat16 and writes two bytes without a type. ERR_SYNTAX with the offset in the header,
+ * ERR_DTYPE, ERR_UNSUPPORTED (records, objects, Fortran order), ERR_VALUE (too many dimensions). */
 enum error npy_head_parse(const char *data, size_t size, enum dtype wanted, struct npy_head *ret,
                           struct problem *problem);
 

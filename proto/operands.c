@@ -115,9 +115,9 @@ static bool may_stream(const struct operands *operands, uint64_t *ret_n)
     return n > 0 && 2 * operands->size_bytes >= sink->min_bytes;
 }
 
-/* How far the buffer is likely to be filled in the end, so that it need not grow: with the operand in
- * hand; with the other one too, if that is not to be handed on. Without a shape two vectors are likely,
- * which share what the body has. */
+/* How far the buffer is likely to be filled in the end, so that it need not grow: with the operand
+ * in hand; with the other one too, if that is not to be handed on. Without a shape two vectors are
+ * likely, which share what the body has. */
 static uint64_t wanted_end(const struct operands *operands, size_t offset)
 {
     const uint64_t announced = operands->announced == BODY_CHUNKED ? 0 : operands->announced;

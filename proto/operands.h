@@ -2,9 +2,9 @@
  * proto/.
  *
  * Door: for each operand operands_begin() with what is known of it, operands_feed() with pieces cut
- * anywhere, operands_end(). The first is kept in the request's buffer. So is the second, unless it is
- * b, a is one row of as many elements, and the request's sink takes them: then b is handed on as it
- * arrives.
+ * anywhere, operands_end(). The first is kept in the request's buffer. So is the second, unless it
+ * is b, a is one row of as many elements, and the request's sink takes them: then b is handed on as
+ * it arrives.
  */
 #ifndef PROTO_OPERANDS_H
 #define PROTO_OPERANDS_H
@@ -46,13 +46,13 @@ void operands_init(struct operands *operands, struct request *request, uint64_t 
                    size_t max_bytes);
 void operands_fini(struct operands *operands);
 
-/* The next operand, a or b, each once. What is known by now is refused by now: ERR_VALUE or ERR_OPTION
- * (another type than the other operand's, or than the request says), ERR_SHAPE, ERR_TOO_LARGE,
- * ERR_NOMEM. The request's dtype is settled by the first. */
+/* The next operand, a or b, each once. What is known by now is refused by now: ERR_VALUE or
+ * ERR_OPTION (another type than the other operand's, or than the request says), ERR_SHAPE,
+ * ERR_TOO_LARGE, ERR_NOMEM. The request's dtype is settled by the first. */
 enum error operands_begin(struct operands *operands, bool is_b, const struct elements *elements,
                           struct problem *problem);
-/* The next operand, instead: one that was read in another way, is of the request's type, and lies in
- * the request's buffer. */
+/* The next operand, instead: one that was read in another way, is of the request's type, and lies
+ * in the request's buffer. */
 void operands_set(struct operands *operands, bool is_b, struct tensor tensor);
 
 /* ERR_LENGTH: more than the shape asks for. */

@@ -18,8 +18,8 @@ static const char *skip_blanks(const char *text)
     return text + strspn(text, " \t");
 }
 
-/* Reads a token or a quoted string at text into ret, cut to size. Returns what follows it, or NULL: a
- * quote is not closed. */
+/* Reads a token or a quoted string at text into ret, cut to size. Returns what follows it, or NULL:
+ * a quote is not closed. */
 static const char *read_value(const char *text, char *ret, size_t size)
 {
     size_t used = 0;
@@ -38,8 +38,8 @@ static const char *read_value(const char *text, char *ret, size_t size)
     return *text == '"' ? text + 1 : NULL;
 }
 
-/* Finds a parameter of a header's value ("form-data; name=a"). *ret_found tells if it is there; false:
- * the value is malformed. */
+/* Finds a parameter of a header's value ("form-data; name=a"). *ret_found tells if it is there;
+ * false: the value is malformed. */
 static bool find_parameter(const char *value, const char *name, char *ret, size_t size,
                            bool *ret_found)
 {
@@ -103,8 +103,9 @@ bool parts_are_over(const struct parts *parts)
     return parts->state == PARTS_EPILOGUE;
 }
 
-/* How far no delimiter begins, as one byte of each stretch of its length tells: where that byte is none
- * of a delimiter's, no delimiter lies across it. Most stretches of most bodies are passed over so. */
+/* How far no delimiter begins, as one byte of each stretch of its length tells: where that byte is
+ * none of a delimiter's, no delimiter lies across it. Most stretches of most bodies are passed over
+ * so. */
 static size_t skip_stretches(const struct parts *parts, const char *data, size_t size)
 {
     const size_t length = parts->delimiter_size;
@@ -119,7 +120,8 @@ static size_t skip_stretches(const struct parts *parts, const char *data, size_t
     return skipped;
 }
 
-/* The first place in data where a delimiter begins, if only with its first bytes; size: none does. */
+/* The first place in data where a delimiter begins, if only with its first bytes; size: none
+ * does. */
 static size_t find_delimiter(const struct parts *parts, const char *data, size_t size)
 {
     const char *end = data + size, *at = data;

@@ -1,8 +1,8 @@
 /* parts.h - a multipart/form-data body cut into its parts while it arrives. Private to proto/.
  *
- * Door: parts_init() with the Content-Type that names the boundary; parts_next() again and again, on
- * pieces cut anywhere, tells what comes next. A part's bytes are handed on from where they arrived;
- * what is kept is its head, and where in a boundary the last piece was cut.
+ * Door: parts_init() with the Content-Type that names the boundary; parts_next() again and again,
+ * on pieces cut anywhere, tells what comes next. A part's bytes are handed on from where they
+ * arrived; what is kept is its head, and where in a boundary the last piece was cut.
  * Source: RFC 7578 (form-data), RFC 2046 section 5.1 (multipart).
  */
 #ifndef PROTO_PARTS_H
@@ -53,8 +53,9 @@ struct parts {
 /* ERR_SYNTAX: content_type names no boundary, or one that may not be. */
 enum error parts_init(struct parts *parts, const char *content_type, struct problem *problem);
 
-/* Takes *ret_used bytes and tells what they were. ERR_SYNTAX with the offset in the body, ERR_TOO_LARGE
- * (a head of more than LIMIT_PART_HEAD_BYTES), ERR_UNSUPPORTED (a coding of the part). */
+/* Takes *ret_used bytes and tells what they were. ERR_SYNTAX with the offset in the body,
+ * ERR_TOO_LARGE (a head of more than LIMIT_PART_HEAD_BYTES), ERR_UNSUPPORTED (a coding of the
+ * part). */
 enum error parts_next(struct parts *parts, const char *data, size_t size, size_t *ret_used,
                       enum parts_event *ret, struct problem *problem);
 

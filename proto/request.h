@@ -1,8 +1,8 @@
 /* request.h - one dot request as a value, whatever encoding it came in.
  *
- * A decoder (encoding.h) fills it; request_check() settles defaults and shapes; the server places it
- * and gpu/ computes it. Options come from the query string first, then from the body; the two may
- * not contradict each other.
+ * A decoder (encoding.h) fills it; request_check() settles defaults and shapes; the server places
+ * it and gpu/ computes it. Options come from the query string first, then from the body; the two
+ * may not contradict each other.
  */
 #ifndef PROTO_REQUEST_H
 #define PROTO_REQUEST_H
@@ -51,14 +51,14 @@ struct options {
     uint64_t block; /* of a raw body: so many elements of a and of b in turn; 0: all of a first */
 };
 
-/* Takes a row's elements as they arrive: n of a and of b, aligned to their parts' own size, in native
- * byte order; n is not 0, and either operand's bytes are at most LIMIT_PIECE_BYTES. */
+/* Takes a row's elements as they arrive: n of a and of b, aligned to their parts' own size, in
+ * native byte order; n is not 0, and either operand's bytes are at most LIMIT_PIECE_BYTES. */
 struct sink {
     void (*take)(void *context, const void *a, const void *b, uint64_t n);
     void *context;
     uint64_t min_bytes; /* a body that is concatenated and shorter is not handed on */
-    /* Asked once, before the first elements and with every option known, if it takes the body. NULL:
-     * it does. */
+    /* Asked once, before the first elements and with every option known, if it takes the body.
+     * NULL: it does. */
     enum error (*begin)(void *context, bool *ret_takes, struct problem *problem);
 };
 

@@ -1,14 +1,16 @@
 /* splitter.h - takes the arrays of numbers out of a JSON body while it arrives. Private to proto/.
  *
  * Door: splitter_feed() with pieces cut anywhere, then splitter_finish(). Where the value of an
- * operand (of /v1/dot: `a` or `b` of the object, or of an object inside its `pairs`) begins with '[',
- * the array goes to numbers_feed() and leaves "[K]" behind, K the index of its struct operand. Every
- * other byte is copied to the skeleton, which a JSON parser then judges. If the value is an object, the
- * string that is its `base64` goes to base64_feed() and leaves its index behind, as a string.
+ * operand (of /v1/dot: `a` or `b` of the object, or of an object inside its `pairs`) begins with
+ * '[', the array goes to numbers_feed() and leaves "[K]" behind, K the index of its struct operand.
+ * Every other byte is copied to the skeleton, which a JSON parser then judges. If the value is an
+ * object, the string that is its `base64` goes to base64_feed() and leaves its index behind, as a
+ * string.
  *
  * So an array or such a string that stands in an operand's place in the skeleton is always ours: a
- * client's never gets there. That holds for every skeleton that parses: the splitter follows strings, escapes and
- * nesting exactly up to the first byte that is not JSON, and such a byte stays in the skeleton.
+ * client's never gets there. That holds for every skeleton that parses: the splitter follows
+ * strings, escapes and nesting exactly up to the first byte that is not JSON, and such a byte stays
+ * in the skeleton.
  */
 #ifndef PROTO_SPLITTER_H
 #define PROTO_SPLITTER_H

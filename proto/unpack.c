@@ -1,9 +1,11 @@
 /* unpack.c - compressed bodies: a decoder in front of any other (see encoding.h).
  *
- * A piece is decompressed into a small buffer, again and again until it is used up, and each filling
- * goes on to the decoder behind. So memory stays flat whatever a body claims to be, and one that grows
- * beyond the limit is refused as soon as it does. Time is bounded by the limit: some 400 MB/s.
- * Source: RFC 9110 section 8.4.1 (codings), RFC 1952 (gzip), RFC 1950 (zlib, which is called deflate).
+ * A piece is decompressed into a small buffer, again and again until it is used up, and each
+ * filling goes on to the decoder behind. So memory stays flat whatever a body claims to be, and one
+ * that grows beyond the limit is refused as soon as it does. Time is bounded by the limit: some 400
+ * MB/s.
+ * Source: RFC 9110 section 8.4.1 (codings), RFC 1952 (gzip), RFC 1950 (zlib, which is called
+ * deflate).
  */
 #include "proto/encoding.h"
 

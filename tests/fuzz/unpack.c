@@ -45,7 +45,8 @@ static void check_packed(const struct decode_how *plain, enum coding coding, con
     free(packed);
 }
 
-/* Whatever the input is taken for. Where compression is broken zlib notices a few bytes sooner or later. */
+/* Whatever the input is taken for. Where compression is broken zlib notices a few bytes sooner or
+ * later. */
 static void check_any(const struct decode_how *plain, enum coding coding, const uint8_t *data,
                       size_t size, struct cuts cuts)
 {

@@ -1,4 +1,5 @@
-/* multipart_test.c - forms as bodies: boundaries cut anywhere, operands of every kind, what is refused. */
+/* multipart_test.c - forms as bodies: boundaries cut anywhere, operands of every kind, what is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

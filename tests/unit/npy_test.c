@@ -1,4 +1,5 @@
-/* npy_test.c - .npy arrays as bodies: what their headers say, where their elements go, what is refused. */
+/* npy_test.c - .npy arrays as bodies: what their headers say, where their elements go, what is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* unpack_test.c - compressed bodies: cut anywhere, in members, bounded, and refused where they are broken. */
+/* unpack_test.c - compressed bodies: cut anywhere, in members, bounded, and refused where they are
+ * broken. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

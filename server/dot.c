@@ -344,10 +344,9 @@ static enum error run_rung(struct job *job)
     return lab_dot(lab_of(exchange), dot->rung, dot->rung_device, job, &exchange->job_problem);
 }
 
-static enum error check_rung(struct exchange *exchange, struct problem *problem)
+static enum error check_rung(const struct exchange *exchange, struct problem *problem)
 {
-    struct dot_exchange *dot = &exchange->dot;
-    exchange->job.run = run_rung;
+    const struct dot_exchange *dot = &exchange->dot;
     if (lab_dot_check(dot->rung, dot->rung_device, &exchange->job, problem) != ERR_OK)
         return pointer_set(problem, "/kernel");
     return ERR_OK;
@@ -355,9 +354,10 @@ static enum error check_rung(struct exchange *exchange, struct problem *problem)
 
 static enum error submit(struct exchange *exchange, int device, struct problem *problem)
 {
-    enum error error = exchange->dot.rung != NULL
-                           ? lab_submit(lab_of(exchange), &exchange->job)
-                           : gpu_submit(gpu_of(exchange), device, &exchange->job);
+    struct job *job = &exchange->job;
+    job->run = exchange->dot.rung != NULL ? run_rung : NULL;
+    enum error error = job->run != NULL ? lab_submit(lab_of(exchange), job)
+                                        : gpu_submit(gpu_of(exchange), device, job);
     if (error != ERR_OK)
         return dot_refuse(exchange, error, problem);
     exchange_suspend(exchange);
@@ -518,13 +518,12 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
     return answer_send(exchange, &answer);
 }
 
-static enum error refuse_job(struct exchange *exchange, struct problem *problem)
+static enum error refuse_job(struct exchange *exchange, enum error error, struct problem *problem)
 {
-    if (exchange->job_problem.error == exchange->job.error) { /* the lab has said why */
-        *problem = exchange->job_problem;
-        return problem->error;
-    }
-    return dot_refuse(exchange, exchange->job.error, problem);
+    if (error == ERR_DEADLINE || exchange->job_problem.error != error)
+        return dot_refuse(exchange, error, problem);
+    *problem = exchange->job_problem; /* the lab has said why */
+    return error;
 }
 
 /* Who computed the job; result borrows from *where. */
@@ -554,10 +553,9 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     struct dot_exchange *dot = &exchange->dot;
     if (dot->stream != NULL)
         stream_settle(dot->stream, &exchange->job);
-    if (exchange->job.error == ERR_OK && clock_ns() > exchange->job.deadline_ns)
-        exchange->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
-    if (exchange->job.error != ERR_OK)
-        return refuse_job(exchange, problem);
+    enum error error = exchange_job_error(exchange);
+    if (error != ERR_OK)
+        return refuse_job(exchange, error, problem);
     union where where;
     struct result result = {
         .request = &dot->request,
@@ -569,8 +567,7 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
     result_round(&result);
     result.timing = timing_of(exchange);
-    enum error error =
-        dot->wants_raw ? send_raw(exchange, &result, problem) : send_json(exchange, &result);
+    error = dot->wants_raw ? send_raw(exchange, &result, problem) : send_json(exchange, &result);
     if (error == ERR_OK)
         metrics_count_computed(loop_metrics(exchange->loop), &result.timing, exchange->job.device,
                                dot_accuracy(&dot->request.options), dot->request.result_count);

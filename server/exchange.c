@@ -376,6 +376,13 @@ struct exchange *exchange_of_job(struct job *job)
     return (struct exchange *)((char *)job - offsetof(struct exchange, job));
 }
 
+enum error exchange_job_error(const struct exchange *exchange)
+{
+    const struct job *job = &exchange->job;
+    bool is_late = clock_ns() > job->deadline_ns;
+    return job->error == ERR_OK && is_late ? ERR_DEADLINE : job->error;
+}
+
 void exchange_on_job(struct exchange *exchange, struct job *job)
 {
     assert(exchange->jobs_out > 0);

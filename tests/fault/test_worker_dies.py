@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from client import DEADLINE_S, REPORT, SANITIZERS, get, poll, post
-from workers import BODY, Load, events, is_running, wait_event, worker, worker_pid
+from workers import BODY, Load, events, is_running, wait_alone, wait_event, worker, worker_pid
 
 JSON = "Content-Type: application/json"
 
@@ -103,6 +103,7 @@ def test_a_worker_that_is_sent_sigterm_serves_until_the_next_is_ready(start_daem
         wait_event(daemon, "worker_ready", 2)
         load.wait_progress()
     assert load.failures() == []
+    wait_alone(daemon, 2)
     assert worker(daemon)["last_reason"] == "it was sent SIGTERM"
 
 

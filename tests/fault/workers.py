@@ -23,6 +23,13 @@ def wait_event(daemon, name, count=1):
     return events(daemon, name)[count - 1]
 
 
+def wait_alone(daemon, generation):
+    """Until that worker is ready and all before it have ended. One that leaves goes on accepting for a
+    moment after the next is ready, so until then either may answer."""
+    wait_event(daemon, "worker_ready", generation)
+    wait_event(daemon, "worker_ended", generation - 1)
+
+
 def worker(daemon):
     """What /v1/status says of the worker that answers."""
     return daemon.get("/v1/status").ok()["worker"]

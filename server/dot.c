@@ -210,6 +210,24 @@ static enum error place(const struct exchange *exchange, int *ret, struct proble
     return error == ERR_OK ? error : no_device(options, problem);
 }
 
+/* All that is decided before the first product: of a streamed body, by its options alone. */
+static enum error settle(struct exchange *exchange, int *ret_device, struct problem *problem)
+{
+    struct request *request = &exchange->dot.request;
+    enum error error = settle_accuracy(exchange, problem);
+    if (error == ERR_OK)
+        error = request->is_streamed
+                    ? request_check_options(request, problem)
+                    : request_check(request, config_of(exchange)->max_results, problem);
+    if (error == ERR_OK && exchange->dot.wants_raw)
+        error = result_headers_suffice(request, problem);
+    if (error == ERR_OK)
+        error = place(exchange, ret_device, problem);
+    if (error == ERR_OK)
+        error = settle_kernel(exchange, *ret_device, problem);
+    return error;
+}
+
 /* ---- before the body ----------------------------------------------------------------------- */
 
 /* A rung of the ladder gets whole rows. */
@@ -218,21 +236,12 @@ static bool may_stream(const struct options *options)
     return names_exact(options) || ladder_find(options->kernel) == NULL;
 }
 
-/* Everything that the options decide is decided before the first element is added. */
 static enum error begin_stream(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
     int device;
     dot->request.result_count = 1;
-    enum error error = settle_accuracy(exchange, problem);
-    if (error == ERR_OK)
-        error = request_check_options(&dot->request, problem);
-    if (error == ERR_OK && dot->wants_raw)
-        error = result_headers_suffice(&dot->request, problem);
-    if (error == ERR_OK)
-        error = place(exchange, &device, problem);
-    if (error == ERR_OK)
-        error = settle_kernel(exchange, device, problem);
+    enum error error = settle(exchange, &device, problem);
     if (error == ERR_OK && stream_create(&dot->stream, exchange, device) != ERR_OK)
         error = problem_set(problem, ERR_NOMEM, "no memory for a sum");
     return error;
@@ -325,7 +334,8 @@ enum error dot_refuse(struct exchange *exchange, enum error error, struct proble
         return problem_set(problem, error, "%s",
                            exchange->dot.rung != NULL
                                ? "the lab's queue is full (lab_jobs)"
-                               : "the device's queue is full (queue_jobs, queue_bytes)");
+                               : "the device's queue, or your share of it, is full "
+                                 "(queue_jobs, queue_bytes, client_share_percent)");
     case ERR_NOMEM:
         return problem_set(problem, error, "no memory for the operands on their way to the device");
     case ERR_CLOSED:
@@ -365,20 +375,12 @@ static enum error submit(struct exchange *exchange, int device, struct problem *
     return ERR_OK;
 }
 
-/* The request is whole: settle it, place it, and compute it here or hand it to the device. */
+/* The request is whole: compute it here or hand it to the device. */
 static enum error compute(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
     int device;
-    enum error error = settle_accuracy(exchange, problem);
-    if (error == ERR_OK)
-        error = request_check(&dot->request, config_of(exchange)->max_results, problem);
-    if (error == ERR_OK && dot->wants_raw)
-        error = result_headers_suffice(&dot->request, problem);
-    if (error == ERR_OK)
-        error = place(exchange, &device, problem);
-    if (error == ERR_OK)
-        error = settle_kernel(exchange, device, problem);
+    enum error error = settle(exchange, &device, problem);
     if (error == ERR_OK)
         error = make_job(exchange, problem);
     if (error == ERR_OK && dot->rung != NULL)

@@ -289,9 +289,11 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
 
 static void log_access(const struct exchange *exchange)
 {
+    bool has_job = exchange->jobs_out == 0; /* else a worker is still writing to it */
     log_event(LOG_LEVEL_INFO, "request", LOG_S("id", exchange->id), LOG_S("path", exchange->target),
               LOG_N("status", exchange->status), LOG_N("body_bytes", exchange->body_bytes),
               LOG_N("answer_bytes", exchange->out.size),
+              LOG_N("is_rerouted", has_job && exchange->job.is_rerouted),
               LOG_N("duration_us", (clock_ns() - exchange->begun_ns) / 1000));
 }
 

@@ -46,12 +46,12 @@ enum error page_readyz(struct exchange *exchange, struct problem *problem)
 
 static json_t *describe_device(const struct device_info *info, const struct device_counts *counts)
 {
-    json_t *device = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "id", info->id, "name", info->name,
-        "kernel", info->kernel, "multiprocessors", (json_int_t)info->multiprocessors, "queued_jobs",
-        (json_int_t)counts->queued_jobs, "queued_bytes", (json_int_t)counts->queued_bytes,
-        "jobs_total", (json_int_t)counts->jobs_total, "batches_total",
-        (json_int_t)counts->batches_total, "rejected_total", (json_int_t)counts->rejected_total);
+    json_t *device = json_pack("{s:s, s:s, s:s, s:I}", "id", info->id, "name", info->name, "kernel",
+                               info->kernel, "multiprocessors", (json_int_t)info->multiprocessors);
+#define X(field, ...) \
+    (void)json_object_set_new(device, #field, json_integer((json_int_t)counts->field));
+    DEVICE_MAP(X)
+#undef X
     if (device != NULL && info->is_cuda) {
         (void)json_object_set_new(device, "memory_bytes",
                                   json_integer((json_int_t)info->memory_bytes));

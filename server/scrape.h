@@ -9,6 +9,24 @@
 
 struct exchange;
 
+/* What is counted of a device: a field of struct device_counts, which is its name in /v1/devices, and
+ * its family here. */
+#define DEVICE_MAP(X)                                                                              \
+    X(queued_jobs, "dotd_queue_length", GAUGE, "Jobs that wait.")                                  \
+    X(queued_bytes, "dotd_queue_bytes", GAUGE, "Operands of jobs that wait.")                      \
+    X(jobs_total, "dotd_jobs_total", COUNTER,                                                      \
+      "Jobs that were computed, those of the self-test too.")                                      \
+    X(batches_total, "dotd_executions_total", COUNTER, "Batches, each of them some launches.")     \
+    X(slices_total, "dotd_slices_total", COUNTER, "Slices that long jobs were cut into.")          \
+    X(rejected_total, "dotd_jobs_rejected_total", COUNTER, "Jobs refused for the queue was full.") \
+    X(unfair_total, "dotd_jobs_unfair_total", COUNTER,                                             \
+      "Of the rejected jobs: those refused for the client's share alone.")                         \
+    X(expired_total, "dotd_jobs_expired_total", COUNTER, "Jobs dropped past their deadline.")      \
+    X(cancelled_total, "dotd_jobs_cancelled_total", COUNTER,                                       \
+      "Jobs dropped because nobody waits for them any more.")                                      \
+    X(rerouted_total, "dotd_jobs_rerouted_total", COUNTER,                                         \
+      "Jobs of this device computed on the CPU, for the device had failed.")
+
 enum error page_metrics(struct exchange *exchange, struct problem *problem);
 
 /* A stage as all HTTP threads together saw it. */

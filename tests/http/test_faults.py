@@ -1,5 +1,6 @@
 """A device that fails while it serves: jobs are answered all the same, and nothing wrong is."""
 
+import json
 import os
 import subprocess
 
@@ -32,6 +33,21 @@ def test_a_job_that_the_device_cannot_do_is_done_by_the_cpu(start_faulty, word, 
     answer = ask(daemon, n=n)
     daemon.fault.say("")
     assert (answer["result"], answer["device"]) == (2.0 * n, "cpu")
+
+
+def test_the_access_log_tells_of_work_that_another_device_did(start_faulty):
+    daemon = start_faulty(access_log="on", log_format="json")
+
+    def told():
+        lines = [json.loads(line) for line in daemon.stderr().splitlines()]
+        asked = [line for line in lines if line.get("path", "").startswith("/v1/dot")]
+        return [line["is_rerouted"] for line in asked]
+
+    for word, n in (("", 3), ("memory", 3), ("memory", LONG)):
+        daemon.fault.say(word)
+        ask(daemon, n=n)
+    assert daemon.raw(bytes(1 << 20), "dtype=float32&device=cuda").ok()["device"] == "cpu"
+    poll(lambda: sorted(told()) == [0, 1, 1, 1], "a line for each request")
 
 
 def test_a_device_short_of_memory_is_used_again(start_faulty):

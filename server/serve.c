@@ -31,10 +31,8 @@
 #include "server/systemd.h"
 
 enum {
-    LOOK_MS_MIN = 10,    /* between two looks at whether all threads move */
-    LOOK_MS_MAX = 500,   /* and this is as soon as a lost device is noticed without a supervisor */
-    LOOKS_A_TIMEOUT = 8, /* of hang_timeout_ms: a hang is noticed an eighth of it late */
-    OVERDUE_MS = 5000,   /* a drain that takes so much longer than it may hangs */
+    OVERDUE_MS = 5000, /* a drain that takes so much longer than it may hangs */
+    GUARD_LOOK_MS = 500,
 };
 
 /* Settings in force from some time on. Threads may still be reading older ones: they are kept. */
@@ -226,14 +224,11 @@ static bool start(struct serving *s)
 
 static uint64_t look_ms(const struct serving *s)
 {
-    uint64_t hang_ms = config_of(s)->hang_timeout_ms / LOOKS_A_TIMEOUT;
-    uint64_t watchdog_ms = s->lifeline == NULL ? systemd_watchdog_us() / 4000 : 0;
-    uint64_t ms = LOOK_MS_MAX;
-    if (hang_ms > 0 && hang_ms < ms)
-        ms = hang_ms;
-    if (watchdog_ms > 0 && watchdog_ms < ms)
-        ms = watchdog_ms; /* one missed ping is not the end */
-    return ms > LOOK_MS_MIN ? ms : LOOK_MS_MIN;
+    uint64_t ms = lifeline_period_ms(config_of(s)->hang_timeout_ms);
+    uint64_t watchdog_us = s->lifeline == NULL ? systemd_watchdog_us() : 0;
+    if (watchdog_us > 0 && watchdog_us / 4000 < ms)
+        ms = watchdog_us / 4000 + 1; /* one missed ping is not the end */
+    return ms;
 }
 
 /* Says to whoever watches until when all of this process was seen to move. */
@@ -264,7 +259,7 @@ static void reload(struct serving *s)
     struct config again;
     enum config_action action;
     struct reload what;
-    char message[LIFELINE_TEXT_BYTES];
+    char message[LIFELINE_TEXT_BYTES] = "out of memory";
     int copy = s->lifeline != NULL ? lifeline_copy(s->lifeline) : -1;
     if (!config_load_copy(&again, &action, s->argc, s->argv, copy >= 0 ? &copy : NULL, message,
                           sizeof message) ||
@@ -340,7 +335,7 @@ static void *guard_thread(void *context)
 {
     const struct guard *guard = context;
     const sigset_t set = handled_signals();
-    const struct timespec period = {.tv_nsec = LOOK_MS_MAX * 1000000L};
+    const struct timespec period = {.tv_nsec = GUARD_LOOK_MS * 1000000L};
     for (;;) {
         int signal = sigtimedwait(&set, NULL, &period);
         bool is_second = is_stop(signal) && !guard->is_supervised;

@@ -60,7 +60,7 @@ class Client(threading.Thread):
     def __init__(self, daemon):
         super().__init__()
         self.daemon_under_test = daemon
-        self.right, self.failures, self.reconnects = 0, [], 0
+        self.right, self.failures = 0, []
         self.stopped = threading.Event()
 
     def _once(self, connection):
@@ -81,7 +81,6 @@ class Client(threading.Thread):
         except (http.client.RemoteDisconnected, ConnectionError):
             if not is_used:
                 raise
-            self.reconnects += 1
         finally:
             connection.close()
 
@@ -121,6 +120,3 @@ class Load:
 
     def failures(self):
         return [failure for client in self.clients for failure in client.failures]
-
-    def reconnects(self):
-        return sum(client.reconnects for client in self.clients)

@@ -7,9 +7,7 @@ import random
 import re
 import shutil
 import signal
-import socket
 import string
-import struct
 import subprocess
 
 import pytest
@@ -298,10 +296,7 @@ def test_what_waits_and_how_it_ends_is_counted(start_faulty):
             assert page.get("dotd_queue_length", **cuda) == 3
             assert page.get("dotd_queue_bytes", **cuda) == device["queued_bytes"] >= 3 * 16
             daemon.get("/v1/dot?a=1&b=1&device=cuda").problem(503, "busy")
-            left.socket.setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )  # closing resets
-            left.close()
+            left.reset()
             daemon.wait_status(lambda status: status["requests"]["clients_left_total"] == 1)
         kept.answer().ok()
     grown.now()
@@ -354,10 +349,8 @@ def test_a_worker_that_dies_is_counted_by_its_successor(start_daemon):
     daemon = start_daemon()
     before = read(daemon)
     assert before.get("dotd_worker_restarts_total") == 0
-    supervisor = daemon.process.pid
-    with open(f"/proc/{supervisor}/task/{supervisor}/children") as children:
-        (worker,) = children.read().split()
-    os.kill(int(worker), signal.SIGKILL)
+    (worker,) = daemon.workers()
+    os.kill(worker, signal.SIGKILL)
     daemon.wait_status(lambda status: status["worker"]["generation"] == 2)
     page = read(daemon)
     assert page.get("dotd_worker_restarts_total") == 1

@@ -319,7 +319,6 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
         cancel_jobs(exchange);
         exchange->status = exchange->status == 0 ? STATUS_LEFT : exchange->status;
     }
-    loop_count_answer(loop, exchange->status);
     metrics_count_request(loop_metrics(loop), exchange);
     if (loop_http(loop)->config->access_log)
         log_access(exchange);

@@ -86,6 +86,25 @@ static uint64_t ended(const struct http *http, enum ending ending, bool dot_only
     return sum;
 }
 
+struct request_counts scrape_requests(const struct http *http)
+{
+    struct request_counts counts = {0};
+    for (int ending = 0; ending < ENDING_COUNT; ending++) {
+        uint64_t count = ended(http, (enum ending)ending, false);
+        int code = ending_code((enum ending)ending);
+        counts.completed += count;
+        if (ending == ENDING_LEFT)
+            counts.clients_left += count;
+        else if (code >= 500)
+            counts.answers_5xx += count;
+        else if (code >= 400)
+            counts.answers_4xx += count;
+        else
+            counts.answers_2xx += count;
+    }
+    return counts;
+}
+
 static void expose_refusals(struct exposition *out, const struct http *http)
 {
     expose_family(out, "dotd_refusals_total", FAMILY_COUNTER,
@@ -182,17 +201,24 @@ static void expose_counter(struct exposition *out, const char *name, const char 
     expose_count(out, LABELS(), value);
 }
 
-static void expose_traffic(struct exposition *out, const struct http *http)
+struct loop_stats scrape_loops(const struct http *http)
 {
-    struct loop_stats open = {0};
-    struct body_bytes bodies = {0};
+    struct loop_stats sum = {0};
     for (unsigned i = 0; i < http->loop_count; i++) {
         struct loop_stats stats = loop_stats(http->loop[i]);
-        open.connections += stats.connections;
-        open.connections_total += stats.connections_total;
-        open.exchanges += stats.exchanges;
-        metrics_bodies(loop_metrics(http->loop[i]), &bodies);
+        sum.connections += stats.connections;
+        sum.connections_total += stats.connections_total;
+        sum.exchanges += stats.exchanges;
     }
+    return sum;
+}
+
+static void expose_traffic(struct exposition *out, const struct http *http)
+{
+    struct loop_stats open = scrape_loops(http);
+    struct body_bytes bodies = {0};
+    for (unsigned i = 0; i < http->loop_count; i++)
+        metrics_bodies(loop_metrics(http->loop[i]), &bodies);
     expose_gauge(out, "dotd_connections", "Connections that are open.", open.connections);
     expose_counter(out, "dotd_connections_accepted_total", "Connections that were opened.",
                    open.connections_total);

@@ -1,10 +1,14 @@
-/* scrape.h - GET /metrics: what all HTTP threads counted, devices, memory and this process, for
- * Prometheus. Names follow its conventions: base units, _total, labels from tables only. */
+/* scrape.h - GET /metrics: what all HTTP threads counted, devices, memory and this process.
+ *
+ * Door: page_metrics() is the route, and follows Prometheus' conventions: base units, _total, labels
+ * from tables only. scrape_*() add up what the threads counted, for /v1/status as well.
+ */
 #ifndef SERVER_SCRAPE_H
 #define SERVER_SCRAPE_H
 
 #include "proto/error.h"
 #include "server/http_priv.h"
+#include "server/loop.h"
 #include "server/metrics.h"
 
 struct exchange;
@@ -28,6 +32,15 @@ struct exchange;
       "Jobs of this device computed on the CPU, for the device had failed.")
 
 enum error page_metrics(struct exchange *exchange, struct problem *problem);
+
+/* How the requests that are over ended. */
+struct request_counts {
+    uint64_t completed, answers_2xx, answers_4xx, answers_5xx, clients_left; /* 2xx: 304 as well */
+};
+struct request_counts scrape_requests(const struct http *http);
+
+/* Of all HTTP threads together. */
+struct loop_stats scrape_loops(const struct http *http);
 
 /* A stage as all HTTP threads together saw it. */
 struct histogram_tally scrape_stage(const struct http *http, enum stage stage);

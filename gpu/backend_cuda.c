@@ -21,11 +21,13 @@ struct backend_device {
     bool owns_pin;             /* gpu_open() and gpu_close(): this device registered the memory */
 };
 
-static int cuda_count(void)
+static int cuda_count(struct problem *problem)
 {
     int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) {
         (void)cudaGetLastError(); /* no driver, or no device: not an error of later calls */
+        (void)problem_set(problem, ERR_NO_DEVICE, "%s", cudaGetErrorString(error));
         return 0;
     }
     return count;

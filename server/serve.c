@@ -108,6 +108,8 @@ static void devices_log(struct gpu *gpu)
                   LOG_S("kernel", info.kernel), LOG_N("memory_bytes", info.memory_bytes),
                   LOG_N("multiprocessors", info.multiprocessors));
     }
+    if (gpu_cuda_absent(gpu) != NULL)
+        log_event(LOG_LEVEL_INFO, "no_cuda", LOG_S("reason", gpu_cuda_absent(gpu)));
     int failed = gpu_devices_failed(gpu, &problem);
     if (failed > 0)
         log_event(LOG_LEVEL_WARNING, "devices_failed", LOG_N("count", failed),

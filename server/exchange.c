@@ -315,10 +315,10 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     *closure = NULL;
     exchange->connection->exchange = NULL;
     deadlines_clear(loop_deadlines(loop), &exchange->deadline);
-    if (exchange->jobs_out > 0) { /* answered late, or left in the middle of its body */
+    if (exchange->jobs_out > 0) /* answered late, or left in the middle of its body */
         cancel_jobs(exchange);
-        exchange->status = exchange->status == 0 ? STATUS_LEFT : exchange->status;
-    }
+    if (exchange->status == 0)
+        exchange->status = STATUS_LEFT;
     metrics_count_request(loop_metrics(loop), exchange);
     if (loop_http(loop)->config->access_log)
         log_access(exchange);

@@ -115,7 +115,7 @@ def test_half_a_body_and_silence_is_408(start_daemon):
 
 @pytest.mark.every_build
 @pytest.mark.parametrize("leave", [Wire.close, Wire.reset])
-def test_a_client_that_leaves_in_the_middle_frees_its_memory(start_daemon, leave):
+def test_a_client_that_leaves_in_the_middle_is_counted_and_frees_its_memory(start_daemon, leave):
     daemon = start_daemon()
     for i in range(20):
         wire = daemon.wire()
@@ -124,8 +124,10 @@ def test_a_client_that_leaves_in_the_middle_frees_its_memory(start_daemon, leave
                 : (i + 1) << 14
             ]
         )
+        daemon.wait_status(lambda status: status["requests"]["in_flight"] == 2)
         leave(wire)
-    daemon.wait_status(lambda status: status["memory"]["used_bytes"] == 0)
+        daemon.wait_idle()
+    assert daemon.get("/v1/status").ok()["requests"]["clients_left_total"] == 20
     assert serves(daemon)
 
 

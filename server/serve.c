@@ -279,15 +279,10 @@ static void reload(struct serving *s)
 }
 
 /* Whether a stop signal is one. The terminal and the service manager may send theirs to the whole
- * group; then the supervisor gets it too, and says what is to be done. SIGTERM from anybody else asks
- * for this process to be replaced. */
-static bool must_stop(const struct serving *s, int signal, const siginfo_t *info)
+ * group; then the supervisor gets it too, and says what is to be done. */
+static bool may_stop_us(const struct serving *s, const siginfo_t *info)
 {
-    if (s->lifeline == NULL || info->si_pid == lifeline_supervisor(s->lifeline))
-        return true;
-    if (signal == SIGTERM)
-        lifeline_say(s->lifeline, LIFELINE_REPLACE, "it was sent SIGTERM");
-    return false;
+    return s->lifeline == NULL || info->si_pid == lifeline_supervisor(s->lifeline);
 }
 
 static bool is_stop(int signal)
@@ -314,8 +309,10 @@ static const char *serve_until_end(struct serving *s)
             return "the supervisor has gone";
         if (s->lifeline == NULL && atomic_load(&s->is_device_lost))
             return "a device was lost";
-        if (is_stop(signal) && must_stop(s, signal, &info))
+        if (is_stop(signal) && may_stop_us(s, &info))
             return signal_name(signal);
+        if (signal == SIGTERM) /* from anybody else: this process is to be replaced */
+            lifeline_say(s->lifeline, LIFELINE_REPLACE, "it was sent SIGTERM");
         if (signal == SIGHUP)
             reload(s);
         if (signal == SIGUSR2 && s->lifeline == NULL)

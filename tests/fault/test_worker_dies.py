@@ -26,7 +26,9 @@ def half_sent(daemon):
 def test_a_killed_worker_is_replaced_and_clients_wait(start_daemon):
     daemon = start_daemon()
     assert worker(daemon) == {"generation": 1, "restarts_total": 0, "last_reason": None}
-    os.kill(worker_pid(daemon), signal.SIGKILL)
+    first = worker_pid(daemon)
+    os.kill(first, signal.SIGKILL)
+    poll(lambda: not is_running(first), "its end")  # until then it may take a connection with it
     # nobody is refused meanwhile: the listening socket is the supervisor's
     poll(lambda: worker(daemon)["generation"] == 2, "the second worker")
     assert worker(daemon) == {

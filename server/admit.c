@@ -5,11 +5,15 @@
 #include <strings.h>
 
 #include "server/exchange.h"
+#include "server/http_priv.h"
+#include "server/loop.h"
 
 enum error admit_open(const struct exchange *exchange, struct problem *problem)
 {
     if (exchange_is_draining(exchange))
         return problem_set(problem, ERR_CLOSED, "the server is shutting down");
+    if (!atomic_load(&loop_http(exchange->loop)->is_ready))
+        return problem_set(problem, ERR_STARTING, "the self-test is running");
     return ERR_OK;
 }
 

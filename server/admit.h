@@ -8,7 +8,7 @@
 
 struct exchange;
 
-/* ERR_CLOSED: the server drains. */
+/* ERR_CLOSED: the server drains. ERR_STARTING: no device is known to be right yet. */
 enum error admit_open(const struct exchange *exchange, struct problem *problem);
 
 /* ERR_MEDIA: bodies are read as they are, under no Content-Encoding. */

@@ -62,7 +62,6 @@ def road(request):
     return start(cuda="off", inline_terms=inline_terms), ""
 
 
-@pytest.mark.every_build
 def test_every_road_gives_the_same_bits(road):
     daemon, query = road
     for dtype, code in CODES.items():

@@ -24,7 +24,8 @@ struct backend {
     struct slice_limit slice; /* some 2 to 4 ms: a batch ends with the job that fills it, and long
                                  jobs are cut into as much, so that nobody waits for much more */
 
-    int (*count)(void); /* devices to try; 0 when there is no driver */
+    /* Devices to try; 0 when there are none, with a sentence that says why in problem->detail. */
+    int (*count)(struct problem *problem);
 
     /* ERR_NOMEM, ERR_DEVICE: not usable, with a sentence in problem->detail. */
     enum error (*open)(struct backend_device **ret, int index, const struct gpu_config *config,

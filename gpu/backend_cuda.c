@@ -21,11 +21,13 @@ struct backend_device {
     bool owns_pin;             /* gpu_open() and gpu_close(): this device registered the memory */
 };
 
-static int cuda_count(void)
+static int cuda_count(struct problem *problem)
 {
     int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) {
         (void)cudaGetLastError(); /* no driver, or no device: not an error of later calls */
+        (void)problem_set(problem, ERR_NO_DEVICE, "%s", cudaGetErrorString(error));
         return 0;
     }
     return count;
@@ -120,11 +122,11 @@ static enum error cuda_compute(struct backend_device *device, struct job *first,
     return error;
 }
 
-/* 128 MiB are 2.5 ms of copying, and 2^29 products, where operands broadcast, about as much of
- * computing. */
+/* 32 MiB are 0.6 ms of copying from pinned memory and 5 from other, of which the large jobs are: with
+ * 128 MiB small ones beside them waited 20 ms. 2^29 products, where operands broadcast, take 3 ms. */
 const struct backend backend_cuda = {
     .name = "cuda",
-    .slice = {.bytes = 128 << 20, .terms = 1 << 29},
+    .slice = {.bytes = 32 << 20, .terms = 1 << 29},
     .count = cuda_count,
     .open = cuda_open,
     .close = cuda_close,

@@ -75,7 +75,7 @@ static enum error on_device(struct failover *failover, struct job *first,
     return error;
 }
 
-/* The lab's jobs say both themselves (lab.h). */
+/* Error and device of the lab's jobs are run()'s to say (struct job). */
 static void stamp(struct job *first, enum error error, int index, bool is_rerouted)
 {
     for (struct job *job = first; job != NULL; job = job->next) {

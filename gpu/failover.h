@@ -31,8 +31,8 @@ struct failover {
 void failover_init(struct failover *failover, const struct device_handle *mine,
                    const struct device_handle *cpu, const struct gpu_config *config);
 
-/* Computes a chain as compute() in backend.h does, and sets error, device and is_rerouted of each job.
- * A job with a partial comes alone; the partial is added to once, whatever was tried. */
+/* Computes a chain as compute() in backend.h does, and sets error, device and is_rerouted of each job;
+ * of the lab's jobs the last alone. A job with a partial comes alone; the partial is added to once, whatever was tried. */
 void failover_compute(struct failover *failover, struct job *first, struct backend_times *ret);
 
 /* Of the device that computes now. */

@@ -32,6 +32,7 @@ struct gpu {
     int device_count;                   /* fixed after gpu_open() */
     int failed_count;                   /* fixed after gpu_open(): devices that did not open */
     struct problem failed;              /* fixed after gpu_open(): the last one's text */
+    struct problem absent;              /* fixed after gpu_open(): why a backend has no device */
     uint64_t pinned_bytes;      /* fixed after gpu_open(): what every device can read in place */
     atomic_ullong inline_total; /* any thread, relaxed: jobs of gpu_compute(); a statistic only */
 };
@@ -68,7 +69,7 @@ static enum error device_open(struct gpu *gpu, const struct backend *backend, in
 static enum error backend_devices_open(struct gpu *gpu, const struct backend *backend,
                                        struct problem *problem)
 {
-    int count = backend->count();
+    int count = backend->count(&gpu->absent);
     for (int index = 0; index < count && gpu->device_count < DEVICE_LIMIT; index++) {
         enum error error = device_open(gpu, backend, index, problem);
         if (error == ERR_OK)
@@ -281,6 +282,13 @@ int64_t gpu_busy_since_ns(struct gpu *gpu)
             oldest = since;
     }
     return oldest;
+}
+
+const char *gpu_cuda_absent(struct gpu *gpu)
+{
+    if (!gpu->config.cuda || gpu->device_count + gpu->failed_count > 1) /* the CPU is one */
+        return NULL;
+    return gpu->absent.detail[0] != '\0' ? gpu->absent.detail : "this program has no CUDA in it";
 }
 
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem)

@@ -77,17 +77,20 @@ struct device_counts {
     /* since start */
     uint64_t jobs_total, batches_total; /* computed; a long job is a batch of its own */
     uint64_t batches_by_size[GPU_BATCH_BOUNDS + 1];
-    uint64_t slices_total;              /* of long jobs */
-    uint64_t rejected_total;            /* refused with ERR_BUSY */
-    uint64_t unfair_total;              /* of those: for the client's share alone */
-    uint64_t expired_total;             /* dropped with ERR_DEADLINE, before or between slices */
-    uint64_t cancelled_total;           /* dropped with ERR_CLOSED */
-    uint64_t rerouted_total;            /* computed on the CPU, for the device had failed */
+    uint64_t slices_total;    /* of long jobs */
+    uint64_t rejected_total;  /* refused with ERR_BUSY */
+    uint64_t unfair_total;    /* of those: for the client's share alone */
+    uint64_t expired_total;   /* dropped with ERR_DEADLINE, before or between slices */
+    uint64_t cancelled_total; /* dropped with ERR_CLOSED */
+    uint64_t rerouted_total;  /* computed on the CPU, for the device had failed */
 };
 
 int gpu_device_count(struct gpu *gpu);
 struct device_info gpu_device_info(struct gpu *gpu, int device);
 struct device_counts gpu_device_counts(struct gpu *gpu, int device); /* takes the queue's lock */
+
+/* Why there is no CUDA device to open; NULL when there is one, or when none is wanted. */
+const char *gpu_cuda_absent(struct gpu *gpu);
 
 /* How many devices did not open or were lost since; *problem gets the last one's text if any. */
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem);

@@ -5,20 +5,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "gpu/chain.h"
 #include "gpu/shares.h"
-
-/* Jobs in order, chained by next. */
-struct lane {
-    struct job *first; /* NULL when empty */
-    struct job **end;  /* where the next job is linked */
-};
 
 struct queue {
     struct queue_bounds bounds; /* fixed after queue_create() */
     struct slice_limit slice;   /* fixed after queue_create() */
     pthread_mutex_t lock;       /* innermost: no other lock is taken under it */
     pthread_cond_t filled;      /* lock; signalled when `sleeping`, and on close */
-    struct lane small, large;   /* lock */
+    struct chain small, large;  /* lock; the lanes */
     uint32_t jobs;              /* lock; in both lanes, jobs <= bounds.jobs */
     uint64_t bytes;             /* lock; of their operands */
     struct shares *shares;      /* lock; of clients, in both lanes; NULL: nobody has a share */
@@ -36,19 +31,6 @@ static bool queue_is_sane(const struct queue *queue)
            (queue->jobs > 0 || queue->bytes == 0);
 }
 
-static void lane_init(struct lane *lane)
-{
-    lane->first = NULL;
-    lane->end = &lane->first;
-}
-
-static void lane_append(struct lane *lane, struct job *job)
-{
-    job->next = NULL;
-    *lane->end = job;
-    lane->end = &job->next;
-}
-
 enum error queue_create(struct queue **ret, const struct queue_bounds *bounds,
                         const struct slice_limit *slice)
 {
@@ -58,8 +40,8 @@ enum error queue_create(struct queue **ret, const struct queue_bounds *bounds,
         return ERR_NOMEM;
     queue->bounds = *bounds;
     queue->slice = *slice;
-    lane_init(&queue->small);
-    lane_init(&queue->large);
+    chain_init(&queue->small);
+    chain_init(&queue->large);
     (void)pthread_mutex_init(&queue->lock, NULL);
     (void)pthread_cond_init(&queue->filled, NULL);
     bool is_shared = bounds->client_percent > 0 && bounds->client_percent < 100;
@@ -120,7 +102,7 @@ static bool is_fair(const struct queue *queue, const struct job *job)
 
 static void enter(struct queue *queue, struct job *job)
 {
-    lane_append(slice_is_small(&queue->slice, job) ? &queue->small : &queue->large, job);
+    chain_append(slice_is_small(&queue->slice, job) ? &queue->small : &queue->large, job);
     queue->jobs++;
     queue->bytes += job->bytes;
     if (has_share(queue, job))
@@ -169,7 +151,7 @@ enum error queue_push(struct queue *queue, struct job *job)
 /* Unlinks the jobs of one batch from the front. */
 static struct job *take_small(struct queue *queue, const struct queue_wish *wish)
 {
-    struct lane *lane = &queue->small;
+    struct chain *lane = &queue->small;
     struct job *first = lane->first, **end = &lane->first;
     uint32_t count = 0;
     double share = 0;
@@ -227,7 +209,8 @@ enum error job_dropped(const struct job *job, int64_t now_ns)
     return job->deadline_ns != 0 && now_ns >= job->deadline_ns ? ERR_DEADLINE : ERR_OK;
 }
 
-static void sweep_lane(struct queue *queue, struct lane *lane, int64_t now_ns, struct lane *dropped)
+static void sweep_lane(struct queue *queue, struct chain *lane, int64_t now_ns,
+                       struct chain *dropped)
 {
     struct job **at = &lane->first;
     while (*at != NULL) {
@@ -238,15 +221,15 @@ static void sweep_lane(struct queue *queue, struct lane *lane, int64_t now_ns, s
         }
         *at = job->next;
         leave(queue, job);
-        lane_append(dropped, job);
+        chain_append(dropped, job);
     }
     lane->end = at;
 }
 
 struct job *queue_sweep(struct queue *queue, int64_t now_ns)
 {
-    struct lane dropped;
-    lane_init(&dropped);
+    struct chain dropped;
+    chain_init(&dropped);
     (void)pthread_mutex_lock(&queue->lock);
     sweep_lane(queue, &queue->small, now_ns, &dropped);
     sweep_lane(queue, &queue->large, now_ns, &dropped);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu/chain.h"
 #include "gpu/now.h"
 #include "gpu/partial.h"
 
@@ -62,24 +63,6 @@ static void count_batch(struct counts *counts, uint32_t job_count)
     count(&counts->by_size[size < GPU_BATCH_BOUNDS ? size : GPU_BATCH_BOUNDS], 1);
 }
 
-/* A chain of jobs under construction. */
-struct chain {
-    struct job *first, **end;
-};
-
-static void chain_init(struct chain *chain)
-{
-    chain->first = NULL;
-    chain->end = &chain->first;
-}
-
-static void chain_add(struct chain *chain, struct job *job)
-{
-    job->next = NULL;
-    *chain->end = job;
-    chain->end = &job->next;
-}
-
 /* Gives each port its jobs. They are the submitter's from then on, so a port's chain is complete
  * before it is handed over. Jobs times ports: there are as many ports as HTTP threads. */
 static void complete(struct job *first)
@@ -91,7 +74,7 @@ static void complete(struct job *first)
         chain_init(&others);
         for (struct job *job = first, *next; job != NULL; job = next) {
             next = job->next;
-            chain_add(job->port == port ? &mine : &others, job);
+            chain_append(job->port == port ? &mine : &others, job);
         }
         port->complete(port, mine.first);
         first = others.first;
@@ -143,7 +126,7 @@ static uint32_t batch_sort(struct worker *worker, struct job *first, int64_t now
         if (verdict != ERR_OK)
             drop(worker, job, verdict);
         live_count += verdict == ERR_OK;
-        chain_add(verdict == ERR_OK ? live : done, job);
+        chain_append(verdict == ERR_OK ? live : done, job);
     }
     return live_count;
 }

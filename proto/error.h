@@ -64,6 +64,8 @@
       "Nothing was queued; Retry-After says when to come again.")                                  \
     X(ERR_CLOSED, 503, "draining", "the server is shutting down",                                  \
       "Work accepted earlier is still answered; send this to another server.")                     \
+    X(ERR_STARTING, 503, "starting", "the server is not ready yet",                                \
+      "It tests its devices before it uses them; GET /readyz says when that is done.")             \
     X(ERR_NO_DEVICE, 503, "no-device", "the device asked for is not there",                        \
       "GET /v1/devices lists those that are.")                                                     \
     X(ERR_DEADLINE, 504, "deadline", "the result was not ready in time",                           \

@@ -133,7 +133,7 @@ static enum error check_datatype(const struct oip_document *document, const json
                                  const char *prefix, struct problem *problem)
 {
     const struct oip_model *model = document->call->model;
-    const char *datatype;
+    const char *datatype = NULL;
     enum error err = string_read(input, prefix, "datatype", &datatype, problem);
     if (err != ERR_OK || strcmp(datatype, dtype_oip(model->dtype)) == 0)
         return err;
@@ -151,7 +151,7 @@ static enum error check_datatype(const struct oip_document *document, const json
 static enum error name_read(const struct oip_document *document, const json_t *input,
                             const char *prefix, unsigned *seen, int *ret, struct problem *problem)
 {
-    const char *name;
+    const char *name = NULL;
     int index = 0;
     enum error err = string_read(input, prefix, "name", &name, problem);
     if (err != ERR_OK)
@@ -238,7 +238,7 @@ static enum error input_read(struct oip_document *document, const json_t *input,
                              unsigned *seen, struct problem *problem)
 {
     char prefix[32], parameters_prefix[48];
-    const json_t *parameters;
+    const json_t *parameters = NULL;
     struct shape shape;
     int index = 0;
     (void)snprintf(prefix, sizeof prefix, "/inputs/%zu", position);
@@ -300,8 +300,8 @@ static enum error output_read(struct oip_document *document, const json_t *outpu
                               struct problem *problem)
 {
     char prefix[32], parameters_prefix[48];
-    const char *name;
-    const json_t *parameters;
+    const char *name = NULL;
+    const json_t *parameters = NULL;
     (void)snprintf(prefix, sizeof prefix, "/outputs/%zu", position);
     (void)snprintf(parameters_prefix, sizeof parameters_prefix, "%s/parameters", prefix);
     if (!json_is_object(output)) {
@@ -379,7 +379,7 @@ static enum error options_read(struct oip_document *document, const json_t *root
     unsigned seen = 0;
     enum error err = timeout_read(document, parameters, &seen, problem);
     for (size_t i = 0; err == ERR_OK && i < sizeof names / sizeof *names; i++) {
-        const char *value;
+        const char *value = NULL;
         if (json_object_get(parameters, names[i]) == NULL)
             continue;
         err = string_read(parameters, "/parameters", names[i], &value, problem);
@@ -389,7 +389,7 @@ static enum error options_read(struct oip_document *document, const json_t *root
         if (err != ERR_OK)
             return pointer_prefix(problem, "/parameters");
     }
-    const char *id;
+    const char *id = NULL;
     if (err != ERR_OK || json_object_get(root, "id") == NULL)
         return err;
     err = string_read(root, "", "id", &id, problem);
@@ -399,7 +399,7 @@ static enum error options_read(struct oip_document *document, const json_t *root
 static enum error root_read(struct oip_document *document, const json_t *root,
                             struct problem *problem)
 {
-    const json_t *parameters;
+    const json_t *parameters = NULL;
     enum error err = parameters_read(root, "", &parameters, problem);
     if (err == ERR_OK)
         err = options_read(document, root, parameters, problem);

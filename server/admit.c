@@ -4,11 +4,15 @@
 #include <inttypes.h>
 
 #include "server/exchange.h"
+#include "server/http_priv.h"
+#include "server/loop.h"
 
 enum error admit_open(const struct exchange *exchange, struct problem *problem)
 {
     if (exchange_is_draining(exchange))
         return problem_set(problem, ERR_CLOSED, "the server is shutting down");
+    if (!atomic_load(&loop_http(exchange->loop)->is_ready))
+        return problem_set(problem, ERR_STARTING, "the self-test is running");
     return ERR_OK;
 }
 

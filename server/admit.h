@@ -8,7 +8,7 @@
 
 struct exchange;
 
-/* ERR_CLOSED: the server drains. */
+/* ERR_CLOSED: the server drains. ERR_STARTING: no device is known to be right yet. */
 enum error admit_open(const struct exchange *exchange, struct problem *problem);
 
 /* ERR_MEDIA: the body is compressed, or in a way that is not read. */

@@ -1,6 +1,6 @@
 /* child.h - one worker as its supervisor sees it: a process, its lifeline, its state.
  *
- * Door: child_start() forks and executes the image; child_hear() and child_hung_ms() watch it;
+ * Door: child_start() forks and executes the image; child_hung_ms() watches it;
  * child_order() and child_kill() end it; child_bury() once it is reaped. The states are a line, with
  * shortcuts to its end:
  *

@@ -20,8 +20,8 @@ struct deadlines {
     struct deadline *first; /* zeroed: empty */
 };
 
-void deadlines_set(struct deadlines *all, struct deadline *deadline,
-                   int64_t at_ns);                                      /* or moves it */
+/* Sets it, or moves it. */
+void deadlines_set(struct deadlines *all, struct deadline *deadline, int64_t at_ns);
 void deadlines_clear(struct deadlines *all, struct deadline *deadline); /* unset is fine */
 
 /* The earliest, cleared, when it is not later than now_ns; else NULL. */

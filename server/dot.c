@@ -223,6 +223,25 @@ static enum error place(const struct exchange *exchange, enum placement by_defau
     return error == ERR_OK ? error : no_device(options, problem);
 }
 
+/* All that is decided before the first product: of a body that is to be streamed, by its options alone.
+ * Such a one passes through this processor's cache anyway: it goes elsewhere only when told. */
+static enum error settle(struct exchange *exchange, bool is_stream, int *ret_device,
+                         struct problem *problem)
+{
+    struct request *request = &exchange->dot.request;
+    enum error error = settle_accuracy(exchange, problem);
+    if (error == ERR_OK)
+        error = is_stream ? request_check_options(request, problem)
+                          : request_check(request, config_of(exchange)->max_results, problem);
+    if (error == ERR_OK && exchange->dot.form != FORM_JSON)
+        error = result_headers_suffice(request, problem);
+    if (error == ERR_OK)
+        error = place(exchange, is_stream ? PLACE_CPU : PLACE_AUTO, ret_device, problem);
+    if (error == ERR_OK)
+        error = settle_kernel(exchange, *ret_device, problem);
+    return error;
+}
+
 /* ---- before the body ----------------------------------------------------------------------- */
 
 /* A rung of the ladder gets whole rows. */
@@ -232,8 +251,7 @@ static bool may_stream(const struct options *options)
 }
 
 /* The sink's begin(). Everything that the options decide is decided before the first element is
- * added. A streamed body passes through this processor's cache anyway: it goes elsewhere only when
- * told. */
+ * added. */
 static enum error begin_stream(void *context, bool *ret_takes, struct problem *problem)
 {
     struct exchange *exchange = context;
@@ -243,15 +261,7 @@ static enum error begin_stream(void *context, bool *ret_takes, struct problem *p
     if (!*ret_takes)
         return ERR_OK;
     dot->request.result_count = 1;
-    enum error error = settle_accuracy(exchange, problem);
-    if (error == ERR_OK)
-        error = request_check_options(&dot->request, problem);
-    if (error == ERR_OK && dot->form != FORM_JSON)
-        error = result_headers_suffice(&dot->request, problem);
-    if (error == ERR_OK)
-        error = place(exchange, PLACE_CPU, &device, problem);
-    if (error == ERR_OK)
-        error = settle_kernel(exchange, device, problem);
+    enum error error = settle(exchange, true, &device, problem);
     if (error == ERR_OK && stream_create(&dot->stream, exchange, device) != ERR_OK)
         error = problem_set(problem, ERR_NOMEM, "no memory for a sum");
     return error;
@@ -351,7 +361,8 @@ enum error dot_refuse(struct exchange *exchange, enum error error, struct proble
         return problem_set(problem, error, "%s",
                            exchange->dot.rung != NULL
                                ? "the lab's queue is full (lab_jobs)"
-                               : "the device's queue is full (queue_jobs, queue_bytes)");
+                               : "the device's queue, or your share of it, is full "
+                                 "(queue_jobs, queue_bytes, client_share_percent)");
     case ERR_NOMEM:
         return problem_set(problem, error, "no memory for the operands on their way to the device");
     case ERR_CLOSED:
@@ -370,10 +381,9 @@ static enum error run_rung(struct job *job)
     return lab_dot(lab_of(exchange), dot->rung, dot->rung_device, job, &exchange->job_problem);
 }
 
-static enum error check_rung(struct exchange *exchange, struct problem *problem)
+static enum error check_rung(const struct exchange *exchange, struct problem *problem)
 {
-    struct dot_exchange *dot = &exchange->dot;
-    exchange->job.run = run_rung;
+    const struct dot_exchange *dot = &exchange->dot;
     if (lab_dot_check(dot->rung, dot->rung_device, &exchange->job, problem) != ERR_OK)
         return pointer_set(problem, "/kernel");
     return ERR_OK;
@@ -381,9 +391,10 @@ static enum error check_rung(struct exchange *exchange, struct problem *problem)
 
 static enum error submit(struct exchange *exchange, int device, struct problem *problem)
 {
-    enum error error = exchange->dot.rung != NULL
-                           ? lab_submit(lab_of(exchange), &exchange->job)
-                           : gpu_submit(gpu_of(exchange), device, &exchange->job);
+    struct job *job = &exchange->job;
+    job->run = exchange->dot.rung != NULL ? run_rung : NULL;
+    enum error error = job->run != NULL ? lab_submit(lab_of(exchange), job)
+                                        : gpu_submit(gpu_of(exchange), device, job);
     if (error != ERR_OK)
         return dot_refuse(exchange, error, problem);
     exchange_suspend(exchange);
@@ -391,20 +402,12 @@ static enum error submit(struct exchange *exchange, int device, struct problem *
     return ERR_OK;
 }
 
-/* The request is whole: settle it, place it, and compute it here or hand it to the device. */
+/* The request is whole: compute it here or hand it to the device. */
 static enum error compute(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
     int device;
-    enum error error = settle_accuracy(exchange, problem);
-    if (error == ERR_OK)
-        error = request_check(&dot->request, config_of(exchange)->max_results, problem);
-    if (error == ERR_OK && dot->form != FORM_JSON)
-        error = result_headers_suffice(&dot->request, problem);
-    if (error == ERR_OK)
-        error = place(exchange, PLACE_AUTO, &device, problem);
-    if (error == ERR_OK)
-        error = settle_kernel(exchange, device, problem);
+    enum error error = settle(exchange, false, &device, problem);
     if (error == ERR_OK)
         error = make_job(exchange, problem);
     if (error == ERR_OK && dot->rung != NULL)
@@ -546,13 +549,12 @@ static enum error send_raw(struct exchange *exchange, const struct result *resul
     return answer_send(exchange, &answer);
 }
 
-static enum error refuse_job(struct exchange *exchange, struct problem *problem)
+static enum error refuse_job(struct exchange *exchange, enum error error, struct problem *problem)
 {
-    if (exchange->job_problem.error == exchange->job.error) { /* the lab has said why */
-        *problem = exchange->job_problem;
-        return problem->error;
-    }
-    return dot_refuse(exchange, exchange->job.error, problem);
+    if (error == ERR_DEADLINE || exchange->job_problem.error != error)
+        return dot_refuse(exchange, error, problem);
+    *problem = exchange->job_problem; /* the lab has said why */
+    return error;
 }
 
 /* Who computed the job; result borrows from *where. */
@@ -582,10 +584,9 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     struct dot_exchange *dot = &exchange->dot;
     if (dot->stream != NULL)
         stream_settle(dot->stream, &exchange->job);
-    if (exchange->job.error == ERR_OK && clock_ns() > exchange->job.deadline_ns)
-        exchange->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
-    if (exchange->job.error != ERR_OK)
-        return refuse_job(exchange, problem);
+    enum error error = exchange_job_error(exchange);
+    if (error != ERR_OK)
+        return refuse_job(exchange, error, problem);
     union where where;
     struct result result = {
         .request = &dot->request,
@@ -597,9 +598,9 @@ enum error dot_resume(struct exchange *exchange, struct problem *problem)
     buffer_fini(&dot->request.buffer); /* the operands' memory is free before the client reads */
     result_round(&result);
     result.timing = timing_of(exchange);
-    enum error error = dot->send != NULL        ? dot->send(exchange, &result, problem)
-                       : dot->form == FORM_JSON ? send_json(exchange, &result)
-                                                : send_raw(exchange, &result, problem);
+    error = dot->send != NULL        ? dot->send(exchange, &result, problem)
+            : dot->form == FORM_JSON ? send_json(exchange, &result)
+                                     : send_raw(exchange, &result, problem);
     if (error == ERR_OK)
         metrics_count_computed(loop_metrics(exchange->loop), &result.timing, exchange->job.device,
                                dot_accuracy(&dot->request.options), dot->request.result_count);

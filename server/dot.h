@@ -52,8 +52,7 @@ void dot_offer_stream(struct exchange *exchange);
 /* For stream.c. */
 enum accuracy dot_accuracy(const struct options *options);           /* settled: exact or fast */
 void dot_fill_job(const struct exchange *exchange, struct job *job); /* all but its operands */
-void dot_set_deadline(
-    struct exchange *exchange); /* until now without the device's time, or with it */
+void dot_set_deadline(struct exchange *exchange); /* anew: devices are waited for, or no more */
 enum error dot_refuse(struct exchange *exchange, enum error error, struct problem *problem);
 
 void dot_fini(struct dot_exchange *dot); /* zeroed is fine; may be called again */

@@ -306,9 +306,11 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
 
 static void log_access(const struct exchange *exchange)
 {
+    bool has_job = exchange->jobs_out == 0; /* else a worker is still writing to it */
     log_event(LOG_LEVEL_INFO, "request", LOG_S("id", exchange->id), LOG_S("path", exchange->target),
               LOG_N("status", exchange->status), LOG_N("body_bytes", exchange->body_bytes),
               LOG_N("answer_bytes", exchange->out.size),
+              LOG_N("is_rerouted", has_job && exchange->job.is_rerouted),
               LOG_N("duration_us", (clock_ns() - exchange->begun_ns) / 1000));
 }
 
@@ -330,11 +332,10 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     *closure = NULL;
     exchange->connection->exchange = NULL;
     deadlines_clear(loop_deadlines(loop), &exchange->deadline);
-    if (exchange->jobs_out > 0) { /* answered late, or left in the middle of its body */
+    if (exchange->jobs_out > 0) /* answered late, or left in the middle of its body */
         cancel_jobs(exchange);
-        exchange->status = exchange->status == 0 ? STATUS_LEFT : exchange->status;
-    }
-    loop_count_answer(loop, exchange->status);
+    if (exchange->status == 0)
+        exchange->status = STATUS_LEFT;
     metrics_count_request(loop_metrics(loop), exchange);
     if (loop_http(loop)->config->access_log)
         log_access(exchange);
@@ -391,6 +392,13 @@ static void wake(struct exchange *exchange, enum exchange_state state)
 struct exchange *exchange_of_job(struct job *job)
 {
     return (struct exchange *)((char *)job - offsetof(struct exchange, job));
+}
+
+enum error exchange_job_error(const struct exchange *exchange)
+{
+    const struct job *job = &exchange->job;
+    bool is_late = clock_ns() > job->deadline_ns;
+    return job->error == ERR_OK && is_late ? ERR_DEADLINE : job->error;
 }
 
 void exchange_on_job(struct exchange *exchange, struct job *job)

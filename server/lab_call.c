@@ -382,14 +382,15 @@ enum error lab_call_finish(struct exchange *exchange, struct problem *problem)
 
 enum error lab_call_late(struct exchange *exchange, struct problem *problem)
 {
-    (void)problem_set(problem, ERR_DEADLINE, "the experiment was not done in time");
-    return problem_limit(problem, loop_http(exchange->loop)->config->job_timeout_ms,
-                         "job_timeout_ms");
+    const uint64_t timeout_ms = loop_http(exchange->loop)->config->job_timeout_ms;
+    (void)problem_set(problem, ERR_DEADLINE,
+                      "the experiment was not done within the %llu ms of job_timeout_ms",
+                      (unsigned long long)timeout_ms);
+    return problem_limit(problem, timeout_ms, "job_timeout_ms");
 }
 
-static enum error refuse(struct exchange *exchange, struct problem *problem)
+static enum error refuse(struct exchange *exchange, enum error error, struct problem *problem)
 {
-    enum error error = exchange->job.error;
     if (error == ERR_DEADLINE)
         return lab_call_late(exchange, problem);
     if (error == ERR_CLOSED)
@@ -403,10 +404,9 @@ static enum error refuse(struct exchange *exchange, struct problem *problem)
 enum error lab_call_resume(struct exchange *exchange, struct problem *problem)
 {
     struct lab_call *call = exchange->lab_call;
-    if (exchange->job.error == ERR_OK && clock_ns() > exchange->job.deadline_ns)
-        exchange->job.error = ERR_DEADLINE; /* it was begun in time, but took too long */
-    if (exchange->job.error != ERR_OK)
-        return refuse(exchange, problem);
+    enum error error = exchange_job_error(exchange);
+    if (error != ERR_OK)
+        return refuse(exchange, error, problem);
     text_fini(&exchange->out);
     exchange->out = call->answer;
     text_init(&call->answer);

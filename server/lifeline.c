@@ -20,7 +20,12 @@
 static const char variable[] = "_DOTD_LIFELINE"; /* the number of the page's descriptor */
 static const char magic[8] = "dotd\0\r\n\1";     /* the last byte is the layout's version */
 
-enum { PART_BYTES = 32 };
+enum {
+    PART_BYTES = 32,
+    PERIODS_A_TIMEOUT = 8, /* a hang is noticed two eighths late, at the most */
+    PERIOD_MS_MIN = 10,
+    PERIOD_MS_MAX = 500, /* as soon as a lost device is noticed without a supervisor */
+};
 
 struct lifeline_page {
     char magic[sizeof magic];
@@ -39,6 +44,14 @@ struct lifeline_page {
 
 static_assert(sizeof(struct lifeline_page) <= 4096, "page_map() counts on one page of memory");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not be shared between processes");
+
+uint64_t lifeline_period_ms(uint64_t hang_timeout_ms)
+{
+    uint64_t ms = hang_timeout_ms / PERIODS_A_TIMEOUT;
+    if (hang_timeout_ms == 0 || ms > PERIOD_MS_MAX)
+        return PERIOD_MS_MAX;
+    return ms > PERIOD_MS_MIN ? ms : PERIOD_MS_MIN;
+}
 
 /* ---- the supervisor's side ----------------------------------------------------------------- */
 

@@ -61,9 +61,8 @@ struct loop {
     atomic_bool is_sleeping;          /* set by the loop around epoll_wait() */
     atomic_uint open_count;           /* connections here or on their way here */
     atomic_ullong rounds;             /* loop writes; the watchdog reads */
-    /* loop's thread writes, any reads, relaxed: statistics */
-    atomic_ullong requests, answers_2xx, answers_4xx, answers_5xx, clients_left, connections_total;
-    atomic_bool is_quiet; /* loop's thread writes, while draining; http_drain() reads */
+    atomic_ullong connections_total;  /* loop's thread writes, any reads, relaxed: a statistic */
+    atomic_bool is_quiet;             /* loop's thread writes, while draining; http_drain() reads */
     /* main thread only */
     unsigned long long watched_rounds; /* at the last loop_well_ns() */
     int64_t well_ns;                   /* when that last saw it move */
@@ -613,19 +612,6 @@ struct job_port *loop_slice_port(struct loop *loop)
     return &loop->slice_port;
 }
 
-void loop_count_answer(struct loop *loop, int status)
-{
-    count(&loop->requests);
-    if (status == STATUS_LEFT)
-        count(&loop->clients_left);
-    else if (status >= 500)
-        count(&loop->answers_5xx);
-    else if (status >= 400)
-        count(&loop->answers_4xx);
-    else if (status >= 200)
-        count(&loop->answers_2xx);
-}
-
 struct metrics *loop_metrics(struct loop *loop)
 {
     return loop->metrics;
@@ -634,11 +620,6 @@ struct metrics *loop_metrics(struct loop *loop)
 struct loop_stats loop_stats(struct loop *loop)
 {
     return (struct loop_stats){
-        .requests = atomic_load_explicit(&loop->requests, memory_order_relaxed),
-        .answers_2xx = atomic_load_explicit(&loop->answers_2xx, memory_order_relaxed),
-        .answers_4xx = atomic_load_explicit(&loop->answers_4xx, memory_order_relaxed),
-        .answers_5xx = atomic_load_explicit(&loop->answers_5xx, memory_order_relaxed),
-        .clients_left = atomic_load_explicit(&loop->clients_left, memory_order_relaxed),
         .connections_total = atomic_load_explicit(&loop->connections_total, memory_order_relaxed),
         .connections = atomic_load_explicit(&loop->open_count, memory_order_relaxed),
         .exchanges = atomic_load_explicit(&loop->exchanges.count, memory_order_relaxed),

@@ -19,7 +19,7 @@ struct loop;
 
 /* Counted by the loop's thread, read by any: relaxed. */
 struct loop_stats {
-    uint64_t requests, answers_2xx, answers_4xx, answers_5xx, clients_left, connections_total;
+    uint64_t connections_total;
     unsigned connections, exchanges; /* open now; begun and not yet completed */
 };
 
@@ -51,7 +51,6 @@ struct exchanges *loop_exchanges(struct loop *loop);
 struct deadlines *loop_deadlines(struct loop *loop);
 struct job_port *loop_port(struct loop *loop);       /* where jobs of this loop complete */
 struct job_port *loop_slice_port(struct loop *loop); /* the same for those of a stream (stream.h) */
-void loop_count_answer(struct loop *loop, int status);
 
 /* The loop's thread counts, any reads (metrics.h). */
 struct metrics *loop_metrics(struct loop *loop);

@@ -7,9 +7,11 @@
  * signal cut the drain short, 2 for a wrong command line, 3 when it drained because a device was lost
  * and nobody supervises.
  */
+#include <fcntl.h>
 #include <jansson.h>
 #include <microhttpd.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "server/config.h"
 #include "server/lifeline.h"
@@ -71,9 +73,21 @@ static int run(int argc, char **argv)
     }
 }
 
+/* What is closed among the first three would be the number of a socket or an eventfd next, and the log
+ * would be written into that. Opened for reading, so that whoever writes there is still told. */
+static bool standard_files_open(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+            return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     struct lifeline lifeline;
+    if (!standard_files_open())
+        return 1;
     switch (lifeline_adopt(&lifeline)) {
     case LIFELINE_ADOPTED:
         return work(argc, argv, &lifeline);

@@ -92,7 +92,7 @@ static void add(atomic_ullong *counter, uint64_t more)
 static enum ending ending_of(const struct exchange *exchange)
 {
     enum error error = exchange->problem.error;
-    if (exchange->status == 0 || exchange->status == STATUS_LEFT)
+    if (exchange->status == STATUS_LEFT)
         return ENDING_LEFT;
     if (exchange->status == 304)
         return ENDING_NOT_MODIFIED;

@@ -46,12 +46,12 @@ enum error page_readyz(struct exchange *exchange, struct problem *problem)
 
 static json_t *describe_device(const struct device_info *info, const struct device_counts *counts)
 {
-    json_t *device = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "id", info->id, "name", info->name,
-        "kernel", info->kernel, "multiprocessors", (json_int_t)info->multiprocessors, "queued_jobs",
-        (json_int_t)counts->queued_jobs, "queued_bytes", (json_int_t)counts->queued_bytes,
-        "jobs_total", (json_int_t)counts->jobs_total, "batches_total",
-        (json_int_t)counts->batches_total, "rejected_total", (json_int_t)counts->rejected_total);
+    json_t *device = json_pack("{s:s, s:s, s:s, s:I}", "id", info->id, "name", info->name, "kernel",
+                               info->kernel, "multiprocessors", (json_int_t)info->multiprocessors);
+#define X(field, ...) \
+    (void)json_object_set_new(device, #field, json_integer((json_int_t)counts->field));
+    DEVICE_MAP(X)
+#undef X
     if (device != NULL && info->is_cuda) {
         (void)json_object_set_new(device, "memory_bytes",
                                   json_integer((json_int_t)info->memory_bytes));
@@ -87,21 +87,14 @@ enum error page_devices(struct exchange *exchange, struct problem *problem)
     return answer_send_json(exchange, 200, document);
 }
 
-static struct loop_stats sum_stats(const struct http *http)
+static json_t *describe_requests(const struct http *http, unsigned in_flight)
 {
-    struct loop_stats sum = {0};
-    for (unsigned i = 0; i < http->loop_count; i++) {
-        struct loop_stats stats = loop_stats(http->loop[i]);
-        sum.requests += stats.requests;
-        sum.answers_2xx += stats.answers_2xx;
-        sum.answers_4xx += stats.answers_4xx;
-        sum.answers_5xx += stats.answers_5xx;
-        sum.clients_left += stats.clients_left;
-        sum.connections_total += stats.connections_total;
-        sum.connections += stats.connections;
-        sum.exchanges += stats.exchanges;
-    }
-    return sum;
+    struct request_counts counts = scrape_requests(http);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I}", "completed_total", (json_int_t)counts.completed,
+        "in_flight", (json_int_t)in_flight, "answers_2xx_total", (json_int_t)counts.answers_2xx,
+        "answers_4xx_total", (json_int_t)counts.answers_4xx, "answers_5xx_total",
+        (json_int_t)counts.answers_5xx, "clients_left_total", (json_int_t)counts.clients_left);
 }
 
 static json_t *describe_memory(struct http *http)
@@ -157,21 +150,17 @@ enum error page_status(struct exchange *exchange, struct problem *problem)
     static const char *const states[] = {
         [STATE_STARTING] = "starting", [STATE_READY] = "ready", [STATE_DRAINING] = "draining"};
     struct http *http = http_of(exchange);
-    struct loop_stats stats = sum_stats(http);
+    struct loop_stats stats = scrape_loops(http);
     json_t *document = json_pack(
-        "{s:s, s:I, s:o, s:{s:s, s:s, s:s}, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:o, "
-        "s:o, s:o, s:o}",
-        "state", states[state_of(exchange)], "uptime_ms",
+        "{s:s, s:I, s:o, s:{s:s, s:s, s:s}, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o}", "state",
+        states[state_of(exchange)], "uptime_ms",
         (json_int_t)((clock_ns() - http->started_ns) / 1000000), "worker",
         describe_worker(&http->lineage), "versions", "dotd", DOTD_VERSION, "libmicrohttpd",
-        MHD_get_version(), "jansson", JANSSON_VERSION, "requests", "completed_total",
-        (json_int_t)stats.requests, "in_flight", (json_int_t)stats.exchanges, "answers_2xx_total",
-        (json_int_t)stats.answers_2xx, "answers_4xx_total", (json_int_t)stats.answers_4xx,
-        "answers_5xx_total", (json_int_t)stats.answers_5xx, "clients_left_total",
-        (json_int_t)stats.clients_left, "connections", "open", (json_int_t)stats.connections,
-        "accepted_total", (json_int_t)stats.connections_total, "memory", describe_memory(http),
-        "stages", describe_stages(http), "lab", describe_lab(http->lab), "devices",
-        describe_devices(http->gpu));
+        MHD_get_version(), "jansson", JANSSON_VERSION, "requests",
+        describe_requests(http, stats.exchanges), "connections", "open",
+        (json_int_t)stats.connections, "accepted_total", (json_int_t)stats.connections_total,
+        "memory", describe_memory(http), "stages", describe_stages(http), "lab",
+        describe_lab(http->lab), "devices", describe_devices(http->gpu));
     return answer_send_json(exchange, 200, document);
 }
 

@@ -88,6 +88,25 @@ static uint64_t ended(const struct http *http, enum ending ending, bool dot_only
     return sum;
 }
 
+struct request_counts scrape_requests(const struct http *http)
+{
+    struct request_counts counts = {0};
+    for (int ending = 0; ending < ENDING_COUNT; ending++) {
+        uint64_t count = ended(http, (enum ending)ending, false);
+        int code = ending_code((enum ending)ending);
+        counts.completed += count;
+        if (ending == ENDING_LEFT)
+            counts.clients_left += count;
+        else if (code >= 500)
+            counts.answers_5xx += count;
+        else if (code >= 400)
+            counts.answers_4xx += count;
+        else
+            counts.answers_2xx += count;
+    }
+    return counts;
+}
+
 static void expose_refusals(struct exposition *out, const struct http *http)
 {
     expose_family(out, "dotd_refusals_total", FAMILY_COUNTER,
@@ -213,17 +232,24 @@ static void expose_counter(struct exposition *out, const char *name, const char 
     expose_count(out, LABELS(), value);
 }
 
-static void expose_traffic(struct exposition *out, const struct http *http)
+struct loop_stats scrape_loops(const struct http *http)
 {
-    struct loop_stats open = {0};
-    struct body_bytes bodies = {0};
+    struct loop_stats sum = {0};
     for (unsigned i = 0; i < http->loop_count; i++) {
         struct loop_stats stats = loop_stats(http->loop[i]);
-        open.connections += stats.connections;
-        open.connections_total += stats.connections_total;
-        open.exchanges += stats.exchanges;
-        metrics_bodies(loop_metrics(http->loop[i]), &bodies);
+        sum.connections += stats.connections;
+        sum.connections_total += stats.connections_total;
+        sum.exchanges += stats.exchanges;
     }
+    return sum;
+}
+
+static void expose_traffic(struct exposition *out, const struct http *http)
+{
+    struct loop_stats open = scrape_loops(http);
+    struct body_bytes bodies = {0};
+    for (unsigned i = 0; i < http->loop_count; i++)
+        metrics_bodies(loop_metrics(http->loop[i]), &bodies);
     expose_gauge(out, "dotd_connections", "Connections that are open.", open.connections);
     expose_counter(out, "dotd_connections_accepted_total", "Connections that were opened.",
                    open.connections_total);
@@ -271,22 +297,6 @@ static void expose_device_info(struct exposition *out, const struct devices *all
             out, LABELS({"device", info->id}, {"name", info->name}, {"kernel", info->kernel}), 1);
     }
 }
-
-#define DEVICE_MAP(X)                                                                              \
-    X(queued_jobs, "dotd_queue_length", GAUGE, "Jobs that wait.")                                  \
-    X(queued_bytes, "dotd_queue_bytes", GAUGE, "Operands of jobs that wait.")                      \
-    X(jobs_total, "dotd_jobs_total", COUNTER,                                                      \
-      "Jobs that were computed, those of the self-test too.")                                      \
-    X(batches_total, "dotd_executions_total", COUNTER, "Batches, each of them some launches.")     \
-    X(slices_total, "dotd_slices_total", COUNTER, "Slices that long jobs were cut into.")          \
-    X(rejected_total, "dotd_jobs_rejected_total", COUNTER, "Jobs refused for the queue was full.") \
-    X(unfair_total, "dotd_jobs_unfair_total", COUNTER,                                             \
-      "Of the rejected jobs: those refused for the client's share alone.")                         \
-    X(expired_total, "dotd_jobs_expired_total", COUNTER, "Jobs dropped past their deadline.")      \
-    X(cancelled_total, "dotd_jobs_cancelled_total", COUNTER,                                       \
-      "Jobs dropped because nobody waits for them any more.")                                      \
-    X(rerouted_total, "dotd_jobs_rerouted_total", COUNTER,                                         \
-      "Jobs of this device computed on the CPU, for the device had failed.")
 
 static void expose_device_counts(struct exposition *out, const struct devices *all)
 {

@@ -31,10 +31,8 @@
 #include "server/systemd.h"
 
 enum {
-    LOOK_MS_MIN = 10,    /* between two looks at whether all threads move */
-    LOOK_MS_MAX = 500,   /* and this is as soon as a lost device is noticed without a supervisor */
-    LOOKS_A_TIMEOUT = 8, /* of hang_timeout_ms: a hang is noticed an eighth of it late */
-    OVERDUE_MS = 5000,   /* a drain that takes so much longer than it may hangs */
+    OVERDUE_MS = 5000, /* a drain that takes so much longer than it may hangs */
+    GUARD_LOOK_MS = 500,
 };
 
 /* Settings in force from some time on. Threads may still be reading older ones: they are kept. */
@@ -110,6 +108,8 @@ static void devices_log(struct gpu *gpu)
                   LOG_S("kernel", info.kernel), LOG_N("memory_bytes", info.memory_bytes),
                   LOG_N("multiprocessors", info.multiprocessors));
     }
+    if (gpu_cuda_absent(gpu) != NULL)
+        log_event(LOG_LEVEL_INFO, "no_cuda", LOG_S("reason", gpu_cuda_absent(gpu)));
     int failed = gpu_devices_failed(gpu, &problem);
     if (failed > 0)
         log_event(LOG_LEVEL_WARNING, "devices_failed", LOG_N("count", failed),
@@ -226,14 +226,11 @@ static bool start(struct serving *s)
 
 static uint64_t look_ms(const struct serving *s)
 {
-    uint64_t hang_ms = config_of(s)->hang_timeout_ms / LOOKS_A_TIMEOUT;
-    uint64_t watchdog_ms = s->lifeline == NULL ? systemd_watchdog_us() / 4000 : 0;
-    uint64_t ms = LOOK_MS_MAX;
-    if (hang_ms > 0 && hang_ms < ms)
-        ms = hang_ms;
-    if (watchdog_ms > 0 && watchdog_ms < ms)
-        ms = watchdog_ms; /* one missed ping is not the end */
-    return ms > LOOK_MS_MIN ? ms : LOOK_MS_MIN;
+    uint64_t ms = lifeline_period_ms(config_of(s)->hang_timeout_ms);
+    uint64_t watchdog_us = s->lifeline == NULL ? systemd_watchdog_us() : 0;
+    if (watchdog_us > 0 && watchdog_us / 4000 < ms)
+        ms = watchdog_us / 4000 + 1; /* one missed ping is not the end */
+    return ms;
 }
 
 /* Says to whoever watches until when all of this process was seen to move. */
@@ -264,7 +261,7 @@ static void reload(struct serving *s)
     struct config again;
     enum config_action action;
     struct reload what;
-    char message[LIFELINE_TEXT_BYTES];
+    char message[LIFELINE_TEXT_BYTES] = "out of memory";
     int copy = s->lifeline != NULL ? lifeline_copy(s->lifeline) : -1;
     if (!config_load_copy(&again, &action, s->argc, s->argv, copy >= 0 ? &copy : NULL, message,
                           sizeof message) ||
@@ -282,15 +279,10 @@ static void reload(struct serving *s)
 }
 
 /* Whether a stop signal is one. The terminal and the service manager may send theirs to the whole
- * group; then the supervisor gets it too, and says what is to be done. SIGTERM from anybody else asks
- * for this process to be replaced. */
-static bool must_stop(const struct serving *s, int signal, const siginfo_t *info)
+ * group; then the supervisor gets it too, and says what is to be done. */
+static bool may_stop_us(const struct serving *s, const siginfo_t *info)
 {
-    if (s->lifeline == NULL || info->si_pid == lifeline_supervisor(s->lifeline))
-        return true;
-    if (signal == SIGTERM)
-        lifeline_say(s->lifeline, LIFELINE_REPLACE, "it was sent SIGTERM");
-    return false;
+    return s->lifeline == NULL || info->si_pid == lifeline_supervisor(s->lifeline);
 }
 
 static bool is_stop(int signal)
@@ -317,8 +309,10 @@ static const char *serve_until_end(struct serving *s)
             return "the supervisor has gone";
         if (s->lifeline == NULL && atomic_load(&s->is_device_lost))
             return "a device was lost";
-        if (is_stop(signal) && must_stop(s, signal, &info))
+        if (is_stop(signal) && may_stop_us(s, &info))
             return signal_name(signal);
+        if (signal == SIGTERM) /* from anybody else: this process is to be replaced */
+            lifeline_say(s->lifeline, LIFELINE_REPLACE, "it was sent SIGTERM");
         if (signal == SIGHUP)
             reload(s);
         if (signal == SIGUSR2 && s->lifeline == NULL)
@@ -340,7 +334,7 @@ static void *guard_thread(void *context)
 {
     const struct guard *guard = context;
     const sigset_t set = handled_signals();
-    const struct timespec period = {.tv_nsec = LOOK_MS_MAX * 1000000L};
+    const struct timespec period = {.tv_nsec = GUARD_LOOK_MS * 1000000L};
     for (;;) {
         int signal = sigtimedwait(&set, NULL, &period);
         bool is_second = is_stop(signal) && !guard->is_supervised;

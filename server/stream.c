@@ -35,8 +35,9 @@ struct stream {
     unsigned out_count;
     enum error error; /* the first; then nothing is handed over any more */
     int64_t compute_ns, paused_ns, paused_since_ns;
+    bool is_rerouted; /* some slice was */
     struct device_answer {
-        int device;
+        int device;          /* of a rerouted stream: who stood in */
         uint32_t batch_size; /* 0: none came back */
         struct job_times times;
     } last; /* of the slice that came back last */
@@ -316,7 +317,9 @@ void stream_on_slice(struct stream *stream, struct job *job)
         partial_merge(&stream->partial, &slice->partial);
     else if (stream->error == ERR_OK)
         stream->error = job->error;
-    stream->last.device = job->device;
+    if (job->is_rerouted || !stream->is_rerouted)
+        stream->last.device = job->device;
+    stream->is_rerouted |= job->is_rerouted;
     stream->last.batch_size = job->batch_size;
     stream->last.times = job->times;
     slice_destroy(stream, slice);
@@ -342,6 +345,7 @@ void stream_settle(struct stream *stream, struct job *job)
     }
     job->error = stream->error;
     job->device = stream->device;
+    job->is_rerouted = stream->is_rerouted;
     job->batch_size = 1;
     if (stream->last.batch_size > 0) {
         job->device = stream->last.device;

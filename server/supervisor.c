@@ -26,9 +26,6 @@ enum {
     START_MS = 120000,   /* a worker must be ready within this time */
     OVERDUE_MS = 10000,  /* a worker ends its drain itself; so long after its limit it is killed */
     ABORT_MS = 1000,     /* from SIGABRT, which may leave a core, to SIGKILL */
-    LOOK_MS_MIN = 10,    /* between two looks at the worker's heartbeat */
-    LOOK_MS_MAX = 500,   /* and */
-    LOOKS_A_TIMEOUT = 8, /* of hang_timeout_ms */
     SIGNALS_A_ROUND = 8, /* there are five to get */
     OVERSLEPT_LOOKS = 4, /* when so many were missed it is this process that did not run */
 };
@@ -347,9 +344,7 @@ static void take_signals(struct supervisor *s)
 
 static int64_t look_ns(const struct supervisor *s)
 {
-    uint64_t ms = s->config.hang_timeout_ms / LOOKS_A_TIMEOUT;
-    ms = ms < LOOK_MS_MIN ? LOOK_MS_MIN : ms > LOOK_MS_MAX ? LOOK_MS_MAX : ms;
-    return (int64_t)ms * 1000000;
+    return (int64_t)lifeline_period_ms(s->config.hang_timeout_ms) * 1000000;
 }
 
 /* A worker that did not move while this process did not run either was not at fault: a machine was
@@ -383,13 +378,10 @@ static void kill_overdue(struct supervisor *s, int64_t now_ns)
             continue;
         log_event(LOG_LEVEL_WARNING, "worker_overdue", LOG_N("generation", child->generation),
                   LOG_N("after_ms", child_age_ms(child)));
-        if (child->state == CHILD_STARTING) {
-            bool is_renewal = child->is_renewal;
-            child_kill(child);
-            start_failed(s, is_renewal, "it was not ready in time");
-        } else {
-            child_kill(child);
-        }
+        bool is_starting = child->state == CHILD_STARTING;
+        child_kill(child);
+        if (is_starting)
+            start_failed(s, child->is_renewal, "it was not ready in time");
         if (s->is_stopping)
             s->status = 1;
     }

@@ -49,10 +49,6 @@ export async function get(path, signal) {
   return (await ask(path, {signal, headers: JSON_ONLY})).json();
 }
 
-export async function getText(path, signal) {
-  return (await ask(path, {signal})).text();
-}
-
 /* body: an object, text that is JSON already, or bytes. */
 export async function post(path, body, signal) {
   const raw = body instanceof Blob;
@@ -93,12 +89,4 @@ export function pause(ms, signal) {
       stop();
     signal?.addEventListener("abort", stop, {once: true});
   });
-}
-
-let index;
-
-/* What the daemon says it serves. */
-export function served() {
-  index ??= get("").then((page) => page.see ?? []);
-  return index;
 }

@@ -1,14 +1,16 @@
 /* status.js - the fourth tab: what the daemon is doing, asked every two seconds while it is looked
  * at. */
-import {get, getText, pause, served} from "./api.js";
+import {get, pause} from "./api.js";
 import {h, live, problemBox, remark, table, terms} from "./dom.js";
 import {brief, bytes, time} from "./numbers.js";
 import {spark} from "./plot.js";
 import {grouped, has} from "./text.js";
 
 const PERIOD_MS = 2000, KEPT = 60;
-const KNOWN =
-    ["state", "uptime_ms", "versions", "requests", "connections", "memory", "lab", "devices"];
+const KNOWN = [
+  "state", "uptime_ms", "worker", "versions", "requests", "connections", "memory", "stages", "lab",
+  "devices"
+];
 
 function figure(key, value) {
   return h("div", {class: "figure"}, h("b", {}, value), h("span", {text: key}));
@@ -45,7 +47,7 @@ function memoryBars(memory) {
                    h("progress", {value: used, max: most, label: key}))));
 }
 
-/* What a newer daemon tells besides, by its own names. */
+/* What is told only now and then, as of devices that failed, by the names of the API. */
 function restOf(status) {
   const rows = Object.entries(status).filter(([name]) => !KNOWN.includes(name)).map(([
     name, value
@@ -53,42 +55,19 @@ function restOf(status) {
   return rows.length === 0 ? null : table("status.rest", ["status.name", "compute.value"], rows);
 }
 
-/* ---- stages, from the histograms of /metrics ---- */
-
-const BUCKET = /^(\w+_seconds)_bucket\{(.*)\}\s+(\S+)/;
-
-/* {name: [[upper bound in seconds, count up to it], ...]}, all labels but the stage's together. */
-function histograms(text) {
-  const found = {};
-  for (const line of text.split("\n")) {
-    const [, name, labels, count] = BUCKET.exec(line) ?? [];
-    if (name === undefined)
-      continue;
-    const stage = /stage="([^"]*)"/.exec(labels)?.[1];
-    const bound = /le="([^"]*)"/.exec(labels)[1];
-    const buckets = found[stage ?? name.replace(/^dotd_|_duration_seconds$/g, "")] ??= new Map();
-    const upper = bound === "+Inf" ? Infinity : Number(bound);
-    buckets.set(upper, (buckets.get(upper) ?? 0) + Number(count));
-  }
-  return found;
+/* A quantile in whole microseconds, as fine as the daemon's buckets. */
+function within(stage, name) {
+  if (stage.count === 0)
+    return "–";
+  return stage[name] < 1 ? "< 1 µs" : time(stage[name]);
 }
 
-/* The least bound under which this share of the observations lies. */
-function quantile(buckets, share) {
-  const sorted = [...buckets].sort(([one], [other]) => one - other);
-  const total = sorted.at(-1)[1];
-  const bound = sorted.find(([, count]) => count >= share * total)[0];
-  return total === 0 ? "–" : bound === Infinity ? "> …" : `≤ ${time(bound * 1e6)}`;
-}
-
-function stagesTable(text) {
-  const rows = Object.entries(histograms(text))
-                   .map(([name,
-                     buckets]) => [has(`stage.${name}`) ? h("span", {text: `stage.${name}`}) : name,
-                            quantile(buckets, 0.5), quantile(buckets, 0.99)]);
-  return rows.length === 0 ?
-      null :
-      table("status.stages", ["status.stage", "status.half", "status.most"], rows);
+function stagesTable(stages) {
+  const row = ([
+    name, stage
+  ]) => [h("span", {text: `stage.${name}`}), within(stage, "p50_us"), within(stage, "p99_us")];
+  return table("status.stages", ["status.stage", "status.half", "status.most"],
+      Object.entries(stages).map(row), {id: "latency"});
 }
 
 /* ---- polling ---- */
@@ -99,9 +78,9 @@ function rates(history) {
       (one, i) => Math.max(0, (one.requests - history[i].requests) / (one.at_s - history[i].at_s)));
 }
 
-function draw(status, history, metrics) {
+function draw(status, history) {
   const rate = rates(history);
-  const {requests, connections} = status;
+  const {requests, connections, worker} = status;
   return [
     h("div", {class: "figures"},
         h("div", {class: "figure"}, h("b", {
@@ -123,13 +102,18 @@ function draw(status, history, metrics) {
       ["status.answers_5xx", grouped(requests.answers_5xx_total)],
       ["status.accepted", grouped(connections.accepted_total)]
     ]),
+    terms([
+      ["status.generation", grouped(worker.generation)],
+      ["status.lost", grouped(worker.restarts_total)],
+      ["status.last_reason", worker.last_reason ?? "–"]
+    ]),
     status.lab ? terms([
       ["status.lab_queued", grouped(status.lab.queued_jobs)],
       ["status.lab_jobs", grouped(status.lab.jobs_total)],
       ["status.lab_refused", grouped(status.lab.rejected_total)]
     ]) :
                  null,
-    metrics === null ? null : stagesTable(metrics),
+    stagesTable(status.stages),
     restOf(status),
     terms([[
       "status.versions",
@@ -144,13 +128,12 @@ export function openStatus(panel) {
   let polling = null;
 
   async function poll(signal) {
-    const [status, devices, paths] = await Promise.all(
-        [get("v1/status", signal), get("v1/devices", signal), served()]);
-    const metrics = paths.includes("/metrics") ? await getText("metrics", signal) : null;
+    const [status, devices] = await Promise.all(
+        [get("v1/status", signal), get("v1/devices", signal)]);
     history.push({at_s: performance.now() / 1000, requests: status.requests.completed_total});
     history.splice(0, history.length - KEPT);
     trouble.replaceChildren();
-    out.replaceChildren(...draw({...status, ...devices}, history, metrics));
+    out.replaceChildren(...draw({...status, ...devices}, history));
   }
   async function keepPolling(signal) {
     while (!signal.aborted) {

@@ -2,7 +2,7 @@
  *
  * Idea      a block looks up its task, strides over its rows or its part of a row, and folds its
  *           sums by halves in shared memory; a row that one block owns is stored, a row of several
- *           blocks gets one atomicAdd a block. Sums are float64 whatever the elements: the
+ *           blocks gets such a pair a block. Sums are float64 whatever the elements: the
  *           conversions hide behind the loads, and products of narrower floats are exact.
  * Cost      operands read once, 16 bytes a load and 4 loads of each in flight; 5 barriers and at
  *           most 2 atomics a block and real sum.

@@ -48,7 +48,7 @@
       .is_atomic = true, .takes_warps = true)                                                      \
     X(grid_atomic, "grid-atomic", "grid_atomic.cu",                                                \
       .idea = "As many blocks as the device holds stride over the vectors with 128-bit loads,"     \
-              " several in flight, and end with shuffles and one atomicAdd a block.",              \
+              " several in flight, and end with shuffles and two atomicAdds a block.",             \
       .point = "the memory's bandwidth; what fast asks for",                                       \
       .arithmetic = "products and sums in float64", .order = RUNG_ORDER_ANY, .is_float64 = true,   \
       .chooses_block = true)                                                                       \

@@ -380,6 +380,17 @@ def test_the_status_is_alive_and_rests_when_not_looked_at(open_page, daemon):
     assert page.run(asked) == seen
 
 
+def test_the_status_tells_latencies_and_the_serving_process(open_page):
+    page = open_page("compute")
+    settle(page, "compute")  # an answer, so that there are latencies
+    page.click("#tab-status")
+    page.has("#latency")
+    assert "copy in" in page.text("#latency") and "total" in page.text("#latency")
+    assert "µs" in page.text("#latency tbody tr:last-child td")
+    assert "Processes lost\n0" in page.text("#status-out")
+    assert "{" not in page.text("#status-out")  # nothing is shown as the JSON it came as
+
+
 # ---- the frame ----
 
 

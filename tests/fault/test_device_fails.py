@@ -2,8 +2,8 @@
 
 import pytest
 
-from client import get, poll
-from workers import Load, wait_event, worker
+from client import get
+from workers import Load, wait_alone, wait_event, worker
 
 QUESTION = {"a": [1, 2, 3], "b": [4, 5, 6], "device": "cuda"}
 
@@ -25,7 +25,7 @@ def test_a_lost_device_is_back_with_the_next_worker_and_nothing_fails(start_faul
         wait_event(daemon, "worker_ready", 2)
         load.wait_progress()
     assert load.failures() == []
-    poll(lambda: worker(daemon)["generation"] == 2, "the second worker")
+    wait_alone(daemon, 2)
     assert worker(daemon)["last_reason"] == "a device was lost"
     assert device_of(daemon) == "cuda:0"
 

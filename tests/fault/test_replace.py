@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from client import Daemon, get, poll
-from workers import BODY, Load, events, wait_event, worker, worker_pid
+from workers import BODY, Load, events, wait_alone, wait_event, worker, worker_pid
 
 
 @pytest.fixture
@@ -40,13 +40,14 @@ def test_a_worker_is_replaced_five_times_under_load_and_no_request_fails(start_d
             load.wait_progress()
         assert load.failures() == []
     assert load.failures() == []
+    wait_alone(daemon, 6)
     assert worker(daemon) == {
         "generation": 6,
         "restarts_total": 0,
         "last_reason": "replaced on request",
     }
-    ends = [wait_event(daemon, "worker_ended", n) for n in range(1, 6)]
-    assert {line["how"] for line in ends} == {"exited with status 0"}
+    ends = {line["how"] for line in events(daemon, "worker_ended")}
+    assert ends == {"exited with status 0"}
 
 
 def test_a_replaced_worker_answers_on_open_connections_and_closes_them(start_daemon):
@@ -178,7 +179,7 @@ def test_sigusr2_applies_what_sighup_only_names(start_daemon, config_file):
     daemon = start_daemon(config=path)
     config_file("queue_jobs = 60")
     daemon.signal(signal.SIGUSR2)
-    wait_event(daemon, "worker_ready", 2)
+    wait_alone(daemon, 2)
     assert limits(daemon)["queue_jobs"] == 60
     config_file("queue_jobs = none")
     daemon.signal(signal.SIGUSR2)

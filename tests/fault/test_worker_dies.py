@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from client import DEADLINE_S, REPORT, SANITIZERS, get, poll, post
-from workers import BODY, Load, events, is_running, wait_event, worker, worker_pid
+from workers import BODY, Load, events, is_running, wait_alone, wait_event, worker, worker_pid
 
 JSON = "Content-Type: application/json"
 
@@ -26,7 +26,9 @@ def half_sent(daemon):
 def test_a_killed_worker_is_replaced_and_clients_wait(start_daemon):
     daemon = start_daemon()
     assert worker(daemon) == {"generation": 1, "restarts_total": 0, "last_reason": None}
-    os.kill(worker_pid(daemon), signal.SIGKILL)
+    first = worker_pid(daemon)
+    os.kill(first, signal.SIGKILL)
+    poll(lambda: not is_running(first), "its end")  # until then it may take a connection with it
     # nobody is refused meanwhile: the listening socket is the supervisor's
     poll(lambda: worker(daemon)["generation"] == 2, "the second worker")
     assert worker(daemon) == {
@@ -103,6 +105,7 @@ def test_a_worker_that_is_sent_sigterm_serves_until_the_next_is_ready(start_daem
         wait_event(daemon, "worker_ready", 2)
         load.wait_progress()
     assert load.failures() == []
+    wait_alone(daemon, 2)
     assert worker(daemon)["last_reason"] == "it was sent SIGTERM"
 
 

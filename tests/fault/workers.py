@@ -23,6 +23,13 @@ def wait_event(daemon, name, count=1):
     return events(daemon, name)[count - 1]
 
 
+def wait_alone(daemon, generation):
+    """Until that worker is ready and all before it have ended. One that leaves goes on accepting for a
+    moment after the next is ready, so until then either may answer."""
+    wait_event(daemon, "worker_ready", generation)
+    wait_event(daemon, "worker_ended", generation - 1)
+
+
 def worker(daemon):
     """What /v1/status says of the worker that answers."""
     return daemon.get("/v1/status").ok()["worker"]
@@ -53,7 +60,7 @@ class Client(threading.Thread):
     def __init__(self, daemon):
         super().__init__()
         self.daemon_under_test = daemon
-        self.right, self.failures, self.reconnects = 0, [], 0
+        self.right, self.failures = 0, []
         self.stopped = threading.Event()
 
     def _once(self, connection):
@@ -74,7 +81,6 @@ class Client(threading.Thread):
         except (http.client.RemoteDisconnected, ConnectionError):
             if not is_used:
                 raise
-            self.reconnects += 1
         finally:
             connection.close()
 
@@ -114,6 +120,3 @@ class Load:
 
     def failures(self):
         return [failure for client in self.clients for failure in client.failures]
-
-    def reconnects(self):
-        return sum(client.reconnects for client in self.clients)

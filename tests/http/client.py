@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import time
 
@@ -170,6 +171,12 @@ class Daemon:
         """A bare connection, for what no client library would send."""
         return Wire(self.port)
 
+    def workers(self):
+        """The processes that a supervisor has; none without one."""
+        pid = self.process.pid
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        return [int(child) for child in children.split()]
+
     def wait_status(self, reached):
         """Asks /v1/status until reached(status) is true; returns that status."""
         seen = []
@@ -180,6 +187,13 @@ class Daemon:
 
         poll(ask_once, seen)
         return seen[0]
+
+    def wait_idle(self):
+        """Until no request is left but the one that asks, and no operand is in memory."""
+        self.wait_status(
+            lambda status: status["requests"]["in_flight"] == 1
+            and status["memory"]["used_bytes"] == 0
+        )
 
 
 def poll(reached, what):
@@ -221,6 +235,11 @@ class Wire:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
             pass
+
+    def reset(self):
+        """Closes with a reset in the place of an end."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
 
     def drip(self, data, pause_s):
         """Sends byte by byte until an answer or the end comes; False when all was taken first."""

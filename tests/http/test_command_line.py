@@ -145,6 +145,25 @@ def test_unknown_host_is_one_clear_line(dotd):
     refused(dotd("--listen=192.0.2.1:0"), 1, "cannot listen on 192.0.2.1:0: cannot assign")
 
 
+@pytest.mark.parametrize("supervise", ["on", "off"])
+def test_nothing_gets_the_number_of_a_closed_stderr(binary, tmp_path, supervise):
+    wrapper = tmp_path / "dotd-closed"
+    wrapper.write_text(f'#!/bin/sh\nexec "{binary}" "$@" <&- 2>&-\n')
+    wrapper.chmod(0o755)
+    daemon = Daemon(wrapper, tmp_path / "stderr", supervise=supervise, access_log="on")
+    try:
+        pid = daemon.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+            pids = [pid, *map(int, children.read().split())]
+        assert len(pids) == (2 if supervise == "on" else 1)
+        for number in (0, 2):
+            assert {os.readlink(f"/proc/{p}/fd/{number}") for p in pids} == {"/dev/null"}
+        for _ in range(20):  # each is a line of the log
+            assert daemon.get("/livez").status == 200
+    finally:
+        daemon.stop()
+
+
 def test_full_disk_is_not_success(binary):
     with open("/dev/full", "w") as full:
         result = subprocess.run([str(binary), "--help"], stdout=full, timeout=DEADLINE_S)

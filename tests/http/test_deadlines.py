@@ -14,13 +14,6 @@ RAW = "Content-Type: application/octet-stream"
 ON_DEVICE = {"a": [1], "b": [2], "device": "cuda"}
 
 
-def wait_idle(daemon):
-    """Until no request is left but the one that asks, and no operand is in memory."""
-    daemon.wait_status(
-        lambda status: status["requests"]["in_flight"] == 1 and status["memory"]["used_bytes"] == 0
-    )
-
-
 @pytest.mark.every_build
 def test_a_job_that_a_device_does_not_give_back_is_answered_in_time(start_faulty):
     daemon = start_faulty()
@@ -37,7 +30,7 @@ def test_a_job_that_a_device_does_not_give_back_is_answered_in_time(start_faulty
         assert wire.answer().ok()["result"] == 12.0  # the connection goes on
     assert daemon.fault.is_hanging()
     daemon.fault.say("")
-    wait_idle(daemon)
+    daemon.wait_idle()
 
 
 @pytest.mark.every_build
@@ -48,7 +41,7 @@ def test_a_job_that_waits_behind_another_is_answered_in_time_and_never_computed(
         wire.answer().problem(504, "deadline")
         assert queued(daemon.get("/v1/status").ok()) <= 1
         before = daemon.get("/v1/devices").ok()["devices"][1]["jobs_total"]
-    wait_idle(daemon)
+    daemon.wait_idle()
     assert daemon.get("/v1/devices").ok()["devices"][1]["jobs_total"] <= before + 1
 
 
@@ -58,7 +51,7 @@ def test_the_servers_own_timeout_is_kept_as_well(start_faulty):
     problem = daemon.dot(ON_DEVICE | {"timeout_ms": 60_000}).problem(504, "deadline")
     assert (problem["limit"], problem["setting"]) == (200, "job_timeout_ms")
     daemon.fault.say("")
-    wait_idle(daemon)
+    daemon.wait_idle()
 
 
 def test_many_deadlines_in_any_order_are_all_kept(start_faulty):
@@ -72,7 +65,7 @@ def test_many_deadlines_in_any_order_are_all_kept(start_faulty):
         assert wire.answer().problem(504, "deadline")["limit"] == 100 + i * 37 % 40 * 10
         wire.close()
     daemon.fault.say("")
-    wait_idle(daemon)
+    daemon.wait_idle()
 
 
 @pytest.mark.every_build
@@ -101,7 +94,7 @@ def test_a_body_that_is_late_hears_so_at_its_time(daemon):
         wire.send(post("/v1/dot?dtype=f4&timeout_ms=200", bytes(1 << 20), RAW)[:-1])
         wire.answer().problem(504, "deadline")
         assert wire.answer() is None
-    wait_idle(daemon)
+    daemon.wait_idle()
 
 
 def test_a_time_that_is_over_with_the_last_byte_is_504(daemon):
@@ -156,4 +149,4 @@ def test_a_body_that_waits_for_its_device_is_answered_in_time(start_faulty):
         wire.socket.settimeout(60)
         wire.answer().problem(504, "deadline")
     daemon.fault.say("")
-    wait_idle(daemon)
+    daemon.wait_idle()

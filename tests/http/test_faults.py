@@ -1,12 +1,14 @@
 """A device that fails while it serves: jobs are answered all the same, and nothing wrong is."""
 
+import json
 import os
+import socket
 import subprocess
 
 import pytest
 
-from client import DEADLINE_S, SANITIZERS, get, poll
-from load import queued
+from client import DEADLINE_S, REPORT, SANITIZERS, Wire, get, poll
+from load import Fault, queued
 
 LONG = 70_000  # products: a job that the device gets alone
 
@@ -32,6 +34,21 @@ def test_a_job_that_the_device_cannot_do_is_done_by_the_cpu(start_faulty, word, 
     answer = ask(daemon, n=n)
     daemon.fault.say("")
     assert (answer["result"], answer["device"]) == (2.0 * n, "cpu")
+
+
+def test_the_access_log_tells_of_work_that_another_device_did(start_faulty):
+    daemon = start_faulty(access_log="on", log_format="json")
+
+    def told():
+        lines = [json.loads(line) for line in daemon.stderr().splitlines()]
+        asked = [line for line in lines if line.get("path", "").startswith("/v1/dot")]
+        return [line["is_rerouted"] for line in asked]
+
+    for word, n in (("", 3), ("memory", 3), ("memory", LONG)):
+        daemon.fault.say(word)
+        ask(daemon, n=n)
+    assert daemon.raw(bytes(1 << 20), "dtype=float32&device=cuda").ok()["device"] == "cpu"
+    poll(lambda: sorted(told()) == [0, 1, 1, 1], "a line for each request")
 
 
 def test_a_device_short_of_memory_is_used_again(start_faulty):
@@ -80,3 +97,55 @@ def test_a_device_that_gives_wrong_answers_never_serves(start_faulty, binary, tm
     assert ended.returncode != 0
     assert "self-test failed" in ended.stderr and "cuda:0" in ended.stderr
     assert ended.stdout == ""
+
+
+@pytest.fixture
+def start_activated(start_faulty, binary, tmp_path):
+    """start_activated(fault) starts it as systemd does for a socket; returns the socket's port."""
+    started = []
+    listener = socket.create_server(("127.0.0.1", 0))
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("DOTD_")}
+
+    def start(fault):
+        script = f'exec env LISTEN_PID=$$ LISTEN_FDS=1 "{binary}" 3<&0 </dev/null'
+        with open(tmp_path / "stderr", "wb") as stderr:
+            started.append(
+                subprocess.Popen(
+                    ["sh", "-c", script],
+                    stdin=listener,
+                    stdout=subprocess.DEVNULL,
+                    stderr=stderr,
+                    env=environment | SANITIZERS | {"DOTD_FAULT": str(fault.path)},
+                )
+            )
+        return listener.getsockname()[1]
+
+    yield start
+    listener.close()
+    for process in started:
+        process.terminate()
+        assert process.wait(timeout=DEADLINE_S) == 0
+    assert not REPORT.search((tmp_path / "stderr").read_text())
+
+
+def test_nothing_is_computed_before_the_self_test_has_passed(start_activated, tmp_path):
+    fault = Fault(tmp_path / "fault")
+    fault.say("hang")
+    question = get("/v1/dot?a=1,2&b=3,4")
+    with Wire(start_activated(fault)) as wire:
+        poll(fault.is_hanging, "the self-test does not hang")
+        wire.send(get("/readyz"))
+        assert wire.answer().status == 503
+        wire.send(question)
+        refused = wire.answer()
+        refused.problem(503, "starting")
+        assert refused.headers["Retry-After"] == "1"
+        fault.say("")
+
+        def is_ready():
+            wire.send(get("/readyz"))
+            return wire.answer().status == 200
+
+        poll(is_ready, "ready")
+        wire.send(question)
+        assert wire.answer().ok()["result"] == 11.0

@@ -5,13 +5,12 @@ import json
 import math
 import random
 import signal
-import socket
 import struct
 from fractions import Fraction
 
 import pytest
 
-from client import Daemon, poll, post
+from client import Daemon, Wire, poll, post
 from rationals import rounded, value_of
 from reductions import PAIRS, bits, load, narrow, power_of_two, serial_sum, steps, tree_sum
 
@@ -662,13 +661,11 @@ def test_long_bodies_are_read_where_they_keep_nobody_waiting(start_daemon):
 def test_clients_that_leave_do_not_keep_the_lab(start_daemon):
     daemon = start_daemon(cuda="off")
     with busy(daemon):
-        for reset in (False, True):
+        for leave in (Wire.close, Wire.reset):
             wire = daemon.wire()
             wire.send(post("/v1/lab/rounding", json.dumps(GOOD["rounding"])))
             daemon.wait_status(lambda status: lab_queue(status) >= 2)
-            if reset:
-                wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            wire.close()
+            leave(wire)
     daemon.wait_status(lambda status: status["requests"]["in_flight"] == 1)
     assert daemon.get("/v1/status").ok()["memory"]["used_bytes"] == 0
     assert ask(daemon, "reduce", **GOOD["reduce"]).ok()["value"] == 32.0

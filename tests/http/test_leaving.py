@@ -3,37 +3,24 @@
 import contextlib
 import json
 import socket
-import struct
 
 import numpy as np
 import pytest
 
-from client import get, poll, post
+from client import Wire, get, poll, post
 from load import occupied, queued
 
 RAW = "Content-Type: application/octet-stream"
-WAYS = ["close", "reset"]
-
-
-def leave(wire, way):
-    if way == "reset":
-        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    wire.close()
+WAYS = [Wire.close, Wire.reset]
 
 
 def left(status):
     return status["requests"]["clients_left_total"]
 
 
-def wait_idle(daemon):
-    daemon.wait_status(
-        lambda status: status["requests"]["in_flight"] == 1 and status["memory"]["used_bytes"] == 0
-    )
-
-
 @pytest.mark.every_build
-@pytest.mark.parametrize("way", WAYS)
-def test_a_client_that_leaves_while_queued_is_noticed_and_its_job_never_computed(start_faulty, way):
+@pytest.mark.parametrize("leave", WAYS)
+def test_a_client_that_leaves_while_queued_is_noticed_and_its_job_never_computed(start_faulty, leave):
     daemon = start_faulty(access_log="on", log_format="json")
     with occupied(daemon):
         wires = [daemon.wire() for _ in range(10)]
@@ -41,10 +28,10 @@ def test_a_client_that_leaves_while_queued_is_noticed_and_its_job_never_computed
             wire.send(get("/v1/dot?a=1&b=2&device=cuda"))
         daemon.wait_status(lambda status: queued(status) == 10)
         for wire in wires:
-            leave(wire, way)
+            leave(wire)
         daemon.wait_status(lambda status: left(status) == 10)  # although the device still hangs
         before = daemon.get("/v1/devices").ok()["devices"][1]["jobs_total"]
-    wait_idle(daemon)
+    daemon.wait_idle()
     after = daemon.get("/v1/devices").ok()["devices"][1]["jobs_total"]
     assert after <= before + 1  # the one that was in hand
     lines = [json.loads(line) for line in daemon.stderr().splitlines()]
@@ -54,17 +41,17 @@ def test_a_client_that_leaves_while_queued_is_noticed_and_its_job_never_computed
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("way", WAYS)
-def test_a_client_that_leaves_while_the_device_has_its_job_is_noticed(start_faulty, way):
+@pytest.mark.parametrize("leave", WAYS)
+def test_a_client_that_leaves_while_the_device_has_its_job_is_noticed(start_faulty, leave):
     daemon = start_faulty()
     daemon.fault.say("hang")
     wire = daemon.wire()
     wire.send(get("/v1/dot?a=1&b=2&device=cuda"))
     poll(daemon.fault.is_hanging, "the device does not hang")
-    leave(wire, way)
+    leave(wire)
     daemon.wait_status(lambda status: left(status) == 1 and status["connections"]["open"] == 1)
     daemon.fault.say("")
-    wait_idle(daemon)
+    daemon.wait_idle()
 
 
 @pytest.mark.every_build
@@ -107,22 +94,22 @@ def test_a_client_that_resets_while_a_device_has_part_of_its_body_is_noticed(sta
     while not daemon.fault.is_hanging():
         with contextlib.suppress(TimeoutError):
             sent += wire.socket.send(request[sent : sent + 65536])
-    leave(wire, "reset")
+    wire.reset()
     daemon.wait_status(lambda status: left(status) == 1 and status["connections"]["open"] == 1)
     daemon.fault.say("")
-    wait_idle(daemon)
+    daemon.wait_idle()
 
 
 @pytest.mark.every_build
 @pytest.mark.parametrize("inline_terms", [65536, 0])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("leave", WAYS)
 @pytest.mark.parametrize("query", ["dtype=f4", "dtype=f4&layout=interleaved;block=64"])
-def test_a_client_may_leave_anywhere_in_a_streamed_body(start_daemon, query, way, inline_terms):
+def test_a_client_may_leave_anywhere_in_a_streamed_body(start_daemon, query, leave, inline_terms):
     daemon = start_daemon(inline_terms=inline_terms, cuda="off")
     request = post("/v1/dot?" + query, np.ones(1 << 21, "<f4").tobytes(), RAW)
     for part in range(1, 12):
         wire = daemon.wire()
         wire.send(request[: len(request) * part // 11])
-        leave(wire, way)
-    wait_idle(daemon)
+        leave(wire)
+    daemon.wait_idle()
     assert daemon.get("/v1/dot?a=1&b=2").ok()["result"] == 2.0

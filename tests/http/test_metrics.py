@@ -7,9 +7,7 @@ import random
 import re
 import shutil
 import signal
-import socket
 import string
-import struct
 import subprocess
 
 import pytest
@@ -27,6 +25,18 @@ STAGES = {
     "compute": "dotd_compute_duration_seconds",
     "copy_out": "dotd_compute_output_duration_seconds",
     "total": "dotd_inference_duration_seconds",
+}
+COUNTS = {
+    "queued_jobs": "dotd_queue_length",
+    "queued_bytes": "dotd_queue_bytes",
+    "jobs_total": "dotd_jobs_total",
+    "batches_total": "dotd_executions_total",
+    "slices_total": "dotd_slices_total",
+    "rejected_total": "dotd_jobs_rejected_total",
+    "unfair_total": "dotd_jobs_unfair_total",
+    "expired_total": "dotd_jobs_expired_total",
+    "cancelled_total": "dotd_jobs_cancelled_total",
+    "rerouted_total": "dotd_jobs_rerouted_total",
 }
 BOUNDS = [digit * 10**power / 1e6 for power in range(8) for digit in (1, 2, 5)] + [60]
 
@@ -286,10 +296,7 @@ def test_what_waits_and_how_it_ends_is_counted(start_faulty):
             assert page.get("dotd_queue_length", **cuda) == 3
             assert page.get("dotd_queue_bytes", **cuda) == device["queued_bytes"] >= 3 * 16
             daemon.get("/v1/dot?a=1&b=1&device=cuda").problem(503, "busy")
-            left.socket.setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )  # closing resets
-            left.close()
+            left.reset()
             daemon.wait_status(lambda status: status["requests"]["clients_left_total"] == 1)
         kept.answer().ok()
     grown.now()
@@ -319,14 +326,31 @@ def test_work_of_a_device_that_failed_is_counted_where_it_was_done(start_faulty)
     assert grown.of("dotd_placements_total", device="cuda:0", accuracy="exact") == 0
 
 
+def test_devices_are_counted_alike_on_both_pages(start_faulty):
+    daemon = start_faulty(queue_jobs=2, client_share_percent=50)  # of a client one job may wait
+    daemon.dot({"a": [1] * 70_000, "b": [1] * 70_000, "device": "cuda"}).ok()
+    daemon.fault.say("memory")
+    assert daemon.get("/v1/dot?a=1&b=2&device=cuda").ok()["device"] == "cpu"
+    daemon.fault.say("")
+    with occupied(daemon), daemon.wire() as late:
+        late.send(get("/v1/dot?a=1&b=1&device=cuda&timeout_ms=1"))
+        late.answer().problem(504, "deadline")  # although the device has its job still
+        daemon.get("/v1/dot?a=1&b=1&device=cuda").problem(503, "busy")
+        page, devices = read(daemon), daemon.get("/v1/devices").ok()["devices"]
+    for device in devices:
+        told = {field: page.get(name, device=device["id"]) for field, name in COUNTS.items()}
+        assert {field: device[field] for field in COUNTS} == told
+    assert devices[1]["slices_total"] > 0
+    counted = ("queued_jobs", "rejected_total", "unfair_total", "rerouted_total")
+    assert {field: devices[1][field] for field in counted} == dict.fromkeys(counted, 1)
+
+
 def test_a_worker_that_dies_is_counted_by_its_successor(start_daemon):
     daemon = start_daemon()
     before = read(daemon)
     assert before.get("dotd_worker_restarts_total") == 0
-    supervisor = daemon.process.pid
-    with open(f"/proc/{supervisor}/task/{supervisor}/children") as children:
-        (worker,) = children.read().split()
-    os.kill(int(worker), signal.SIGKILL)
+    (worker,) = daemon.workers()
+    os.kill(worker, signal.SIGKILL)
     daemon.wait_status(lambda status: status["worker"]["generation"] == 2)
     page = read(daemon)
     assert page.get("dotd_worker_restarts_total") == 1

@@ -1,5 +1,6 @@
 """Everything that is served besides the dot product, and everything that is not served."""
 
+import json
 import re
 
 import pytest
@@ -43,6 +44,19 @@ def test_devices_list_the_cpu(daemon):
     devices = daemon.get("/v1/devices").ok()["devices"]
     assert [device["id"] for device in devices] == ["cpu"]
     assert devices[0]["name"] and devices[0]["kernel"]
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("cuda", ["auto", "off"])
+def test_the_log_says_why_no_cuda_device_is_used(start_daemon, cuda):
+    """Once, when one was wanted and there is none: a GPU that goes unused would go unnoticed."""
+    lines = [json.loads(line) for line in start_daemon(cuda=cuda).stderr().splitlines()]
+    reasons = [line["reason"] for line in lines if line["event"] == "no_cuda"]
+    devices = [line["device"] for line in lines if line["event"] == "device"]
+    failed = [line["count"] for line in lines if line["event"] == "devices_failed"]
+    assert devices[0] == "cpu"
+    assert len(reasons) == (cuda == "auto" and devices == ["cpu"] and not failed)
+    assert all(reasons)
 
 
 def test_status_tells_state_versions_and_counts(daemon):

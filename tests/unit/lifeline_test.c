@@ -174,6 +174,14 @@ static void page_of_another_version_is_refused(void **state)
     assert_int_equal(adopt_memory_file("dotd\0\r\n\2", 8, seals), LIFELINE_BROKEN);
 }
 
+static void beats_follow_the_timeout_within_bounds(void **state)
+{
+    (void)state;
+    static const uint64_t ms[][2] = {{0, 500}, {8, 10}, {160, 20}, {4000, 500}, {3600000, 500}};
+    for (size_t i = 0; i < sizeof ms / sizeof ms[0]; i++)
+        assert_int_equal(lifeline_period_ms(ms[i][0]), ms[i][1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +191,7 @@ int main(void)
         cmocka_unit_test(worker_without_its_supervisor_does_not_start),
         cmocka_unit_test(stray_variable_is_none),
         cmocka_unit_test(page_of_another_version_is_refused),
+        cmocka_unit_test(beats_follow_the_timeout_within_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

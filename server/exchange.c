@@ -21,12 +21,6 @@ enum { DISCARD_BYTES_MAX = 1 << 20 };
  * this they cannot send. */
 #define DISCARD_OIP_BYTES_MAX (UINT64_C(4) << 30)
 
-enum {
-    /* libmicrohttpd keeps parameters too, 64 bytes each in the connection's memory; where that runs
-     * out it neither answers nor closes. There are a dozen to give. */
-    PARAMETERS_MAX = 64,
-};
-
 static struct connection *connection_of(struct MHD_Connection *mhd)
 {
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
@@ -48,17 +42,20 @@ static const char *origin_form(const char *target)
     return path != NULL ? path : "/";
 }
 
+/* libmicrohttpd keeps parameters too, 64 bytes each in the connection's memory; where that runs out
+ * it neither answers nor closes. There are a dozen to give. */
 static bool has_too_many_parameters(const char *target)
 {
     size_t count = 0;
     for (const char *p = strpbrk(target, "?&"); p != NULL; p = strpbrk(p + 1, "?&"))
         count++;
-    return count > PARAMETERS_MAX;
+    return count > LIMIT_QUERY_PARAMETERS;
 }
 
 static void refuse_parameters(struct exchange *exchange)
 {
-    (void)problem_set(&exchange->problem, ERR_OPTION, "more than %d parameters", PARAMETERS_MAX);
+    (void)problem_set(&exchange->problem, ERR_OPTION, "more than %d parameters",
+                      LIMIT_QUERY_PARAMETERS);
     exchange_make_id(loop_exchanges(exchange->loop), exchange->id);
     answer_send_problem_early(exchange);
     connection_cut(exchange->connection);

@@ -66,17 +66,16 @@ enum error oip_index(struct exchange *exchange, struct problem *problem)
     return answer_send_json(exchange, 200, list);
 }
 
-enum { INDEX_BODY_BYTES_MAX = 4096 }; /* what may be asked is {"ready":true} */
-
+/* What may be asked is {"ready":true}; the answer is the same. */
 enum error oip_index_body(struct exchange *exchange, const char *data, size_t size,
                           struct problem *problem)
 {
     (void)data, (void)size;
-    if (exchange->body_bytes <= INDEX_BODY_BYTES_MAX)
+    if (exchange->body_bytes <= LIMIT_INDEX_BODY_BYTES)
         return ERR_OK;
     (void)problem_set(problem, ERR_TOO_LARGE, "the body is larger than %d bytes",
-                      INDEX_BODY_BYTES_MAX);
-    return problem_limit(problem, INDEX_BODY_BYTES_MAX, NULL);
+                      LIMIT_INDEX_BODY_BYTES);
+    return problem_limit(problem, LIMIT_INDEX_BODY_BYTES, NULL);
 }
 
 /* ---- a model ------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "server/console.h"
 #include "server/exchange.h"
 #include "server/loop.h"
+#include "server/route.h"
 #include "server/scrape.h"
 
 static struct http *http_of(const struct exchange *exchange)
@@ -169,45 +170,16 @@ static void add_limit(void *context, const char *name, uint64_t value)
     (void)json_object_set_new(context, name, json_integer((json_int_t)value));
 }
 
-/* Of limits.h, what a client can run into. */
-static const struct {
-    const char *name;
-    enum limits value;
-} fixed[] = {
-    {"rank", LIMIT_RANK},
-    {"id_bytes", LIMIT_ID_BYTES},
-    {"pairs", LIMIT_PAIRS},
-    {"number_bytes", LIMIT_NUMBER_BYTES},
-    {"json_without_arrays_bytes", LIMIT_SKELETON_BYTES},
-    {"block_bytes", LIMIT_BLOCK_BYTES},
-    {"npy_header_bytes", LIMIT_HEADER_BYTES},
-    {"part_head_bytes", LIMIT_PART_HEAD_BYTES},
-    {"form_field_bytes", LIMIT_FIELD_BYTES},
-    {"lab_body_bytes", LIMIT_LAB_BODY_BYTES},
-    {"lab_block", LIMIT_LAB_BLOCK},
-    {"lab_traced", LIMIT_LAB_TRACED},
-    {"lab_runs", LIMIT_LAB_RUNS},
-    {"lab_race", LIMIT_LAB_RACE},
-    {"lab_race_emulated", LIMIT_LAB_RACE_EMULATED},
-    {"lab_rounding", LIMIT_LAB_ROUNDING},
-    {"lab_orders", LIMIT_LAB_ORDERS},
-    {"lab_measure", LIMIT_LAB_MEASURE},
-    {"lab_measure_cpu", LIMIT_LAB_MEASURE_CPU},
-    {"lab_measure_emulated", LIMIT_LAB_MEASURE_EMULATED},
-    {"kernel_terms", LIMIT_LAB_DOT},
-    {"kernel_terms_emulated", LIMIT_LAB_DOT_EMULATED},
-    {"kernel_rows", LIMIT_LAB_ROWS},
-};
-
 enum error page_limits(struct exchange *exchange, struct problem *problem)
 {
     (void)problem;
-    json_t *settings = json_object(), *limits = json_object();
+    json_t *settings = json_object(), *fixed = json_object();
     config_each_number(http_of(exchange)->config, add_limit, settings);
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        add_limit(limits, fixed[i].name, fixed[i].value);
+#define X(limit, name, ...) add_limit(fixed, #name, limit);
+    LIMIT_MAP(X)
+#undef X
     return answer_send_json(exchange, 200,
-                            json_pack("{s:o, s:o}", "settings", settings, "fixed", limits));
+                            json_pack("{s:o, s:o}", "settings", settings, "fixed", fixed));
 }
 
 static enum error list_problems(struct exchange *exchange)
@@ -235,6 +207,16 @@ enum error page_problem(struct exchange *exchange, struct problem *problem)
                                       error_title(error), "text", error_text(error)));
 }
 
+/* Every path that is served, a call about some model with its "{model}"; this page itself aside. */
+static json_t *list_paths(const struct config *config)
+{
+    json_t *list = json_array();
+    for (unsigned i = 0; i < route_count(); i++)
+        if (route_is_listed(config, i) && strcmp(route_path(i), "/") != 0)
+            (void)json_array_append_new(list, json_string(route_path(i)));
+    return list;
+}
+
 enum error page_index(struct exchange *exchange, struct problem *problem)
 {
     if (console_is_wanted(exchange))
@@ -247,9 +229,7 @@ enum error page_index(struct exchange *exchange, struct problem *problem)
     if (example == NULL) /* a Host that is not UTF-8 */
         example = json_sprintf(format, "127.0.0.1:8080");
     return answer_send_json_as(exchange, &answer,
-                               json_pack("{s:s, s:s, s:o, s:[s, s, s, s, s, s, s, s, s, s, s]}",
-                                         "service", "dotd", "version", DOTD_VERSION, "try", example,
-                                         "see", "/v1/dot", "/v1/kernels", "/v1/status",
-                                         "/v1/devices", "/v1/limits", "/v2", "/metrics", "/livez",
-                                         "/readyz", "/problems/", "/openapi.yaml"));
+                               json_pack("{s:s, s:s, s:o, s:o}", "service", "dotd", "version",
+                                         DOTD_VERSION, "try", example, "see",
+                                         list_paths(http_of(exchange)->config)));
 }

@@ -181,3 +181,12 @@ bool route_computes_dot(unsigned index)
     assert(index < ROUTE_COUNT);
     return routes[index].resume == dot_resume || routes[index].resume == oip_infer_resume;
 }
+
+/* "{$}" is no text that it matches itself, so the second spelling of a path is not listed. */
+bool route_is_listed(const struct config *config, unsigned index)
+{
+    assert(index < ROUTE_COUNT);
+    const struct route *route = &routes[index];
+    return is_on(route, config) && route->finish != console_asset &&
+           route_index(route->path) == index;
+}

@@ -51,4 +51,7 @@ unsigned route_index(const char *path);
 const char *route_path(unsigned index);  /* below route_count() */
 bool route_computes_dot(unsigned index); /* likewise: it answers with dot products */
 
+/* For a list of the calls that config serves: it is one, and no row before it has the path. */
+bool route_is_listed(const struct config *config, unsigned index);
+
 #endif

@@ -40,6 +40,20 @@ def test_root_names_a_call_that_works(daemon):
     assert "curl" in daemon.get("/").body.decode()
 
 
+def test_root_lists_every_call_of_the_contract(daemon):
+    """Once; but not itself, a second spelling, or what only stands below another path."""
+    contract = json.loads((ROOT / "proto/openapi.json").read_text())["paths"]
+    others = {"/", "/v2/", "/problems/{name}", "/console/{file}"}
+    assert others < set(contract)
+    assert sorted(daemon.get("/").ok()["see"]) == sorted(set(contract) - others)
+
+
+def test_root_lists_no_call_that_is_switched_off(daemon, start_daemon):
+    without = start_daemon(lab="off").get("/").ok()["see"]
+    listed = [path for path in daemon.get("/").ok()["see"] if not path.startswith("/v1/lab/")]
+    assert without == listed
+
+
 def test_devices_list_the_cpu(daemon):
     devices = daemon.get("/v1/devices").ok()["devices"]
     assert [device["id"] for device in devices] == ["cpu"]
@@ -79,6 +93,18 @@ def test_limits_name_every_numeric_setting(daemon):
     names = set(re.findall(r"^    N\((\w+), ", table, re.MULTILINE))
     assert len(names) > 10 and names == set(limits["settings"])
     assert limits["settings"]["memory_budget_bytes"] > 0
+
+
+def test_limits_name_every_bound_that_is_fixed_and_the_reference_names_them_too(daemon):
+    """As the rows of limits.h have them: name, value, and what API.md says of it."""
+    row = re.compile(r'X\(LIMIT_\w+, (\w+), (\d+)(?: << (\d+))?,[\s\\]+"([^"]+)"\)')
+    rows = row.findall((ROOT / "proto/limits.h").read_text())
+    fixed = {name: int(value) << int(shift or 0) for name, value, shift, _ in rows}
+    assert len(fixed) > 20 and fixed == daemon.get("/v1/limits").ok()["fixed"]
+    reference = (ROOT / "proto/API.md").read_text()
+    told = re.findall(r"^\| (.+) \| (\d+) \| `(\w+)` \|$", reference, re.MULTILINE)
+    for name, *_, what in rows:
+        assert (what, str(fixed[name]), name) in told
 
 
 @pytest.mark.parametrize("status, name", errors())

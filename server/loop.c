@@ -8,7 +8,6 @@
 #include "server/loop.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -18,7 +17,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/answer.h"
@@ -27,7 +25,7 @@
 #include "server/deadlines.h"
 #include "server/exchange.h"
 #include "server/exchanges.h"
-#include "server/handover.h"
+#include "server/intake.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/peer.h"
@@ -35,9 +33,7 @@
 
 enum {
     CONNECTION_MEMORY_BYTES = 64 << 10, /* measured: larger pools cost small requests dearly */
-    ACCEPTS_A_ROUND = 16,
     EVENTS_A_ROUND = 64,
-    ACCEPT_PAUSE_MS = 100, /* when descriptors or memory have run out */
     REFUSE_MS = 1000,
     LINGER_MS = 5000,
     LEAVE_IDLE_MS = 500, /* a client that asks again within this hears that the connection closes */
@@ -52,17 +48,15 @@ struct loop {
     bool is_started;
     int epoll, mhd_epoll, wake;
     struct MHD_Daemon *daemon;
-    unsigned connections_max;
     struct metrics *metrics; /* its thread counts, any reads */
     /* any thread */
     struct job_port port, slice_port;
-    _Atomic(struct job *) completed;  /* pushed by workers, taken whole by the loop */
-    struct handover_list handed_over; /* by other loops */
-    atomic_bool is_sleeping;          /* set by the loop around epoll_wait() */
-    atomic_uint open_count;           /* connections here or on their way here */
-    atomic_ullong rounds;             /* loop writes; the watchdog reads */
-    atomic_ullong connections_total;  /* loop's thread writes, any reads, relaxed: a statistic */
-    atomic_bool is_quiet;             /* loop's thread writes, while draining; http_drain() reads */
+    _Atomic(struct job *) completed; /* pushed by workers, taken whole by the loop */
+    struct intake intake;            /* of new connections */
+    atomic_bool is_sleeping;         /* set by the loop around epoll_wait() */
+    atomic_ullong rounds;            /* loop writes; the watchdog reads */
+    atomic_ullong connections_total; /* loop's thread writes, any reads, relaxed: a statistic */
+    atomic_bool is_quiet;            /* loop's thread writes, while draining; http_drain() reads */
     /* main thread only */
     unsigned long long watched_rounds; /* at the last loop_well_ns() */
     int64_t well_ns;                   /* when that last saw it move */
@@ -73,8 +67,6 @@ struct loop {
     int64_t now_ns; /* when this round began: exact enough for deadlines, and no call each */
     const struct config *durations_of; /* whose durations the connections have */
     bool is_leaving;                   /* has begun to */
-    bool is_accepting;
-    int64_t accept_after_ns; /* no earlier; 0: at once */
 };
 
 static void count(atomic_ullong *counter)
@@ -93,7 +85,7 @@ void loop_wake(struct loop *loop)
 
 /* Sequentially consistent on both sides: either the loop sees the new entry before it sleeps, or
  * this side sees that it sleeps. */
-static void wake_if_sleeping(struct loop *loop)
+void loop_wake_if_sleeping(struct loop *loop)
 {
     if (atomic_load(&loop->is_sleeping))
         loop_wake(loop);
@@ -113,7 +105,7 @@ static void take_completed(struct loop *loop, struct job *first)
     do
         last->next = head;
     while (!atomic_compare_exchange_weak(&loop->completed, &head, first));
-    wake_if_sleeping(loop);
+    loop_wake_if_sleeping(loop);
 }
 
 static void complete_jobs(struct job_port *port, struct job *first)
@@ -143,115 +135,7 @@ static void refuse_late(struct loop *loop)
         exchange_on_deadline(deadline);
 }
 
-/* ---- accepting ----------------------------------------------------------------------------- */
-
-static void watch_listeners(struct loop *loop, int operation)
-{
-    const struct listen_set *sockets = loop->http->sockets;
-    for (int i = 0; i < sockets->count; i++) {
-        /* Exclusive: a new connection wakes one loop, not all of them. */
-        struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE,
-                                    .data.ptr = (void *)&sockets->fd[i]};
-        if (epoll_ctl(loop->epoll, operation, sockets->fd[i], &event) != 0)
-            log_event(LOG_LEVEL_ERROR, "accept", LOG_S("error", strerror(errno)));
-    }
-}
-
-/* Counted while the listeners are in this loop's hands. Sequentially consistent: either
- * http_accept_no_more() sees the count, or this loop that it may not accept. */
-static void start_accepting(struct loop *loop)
-{
-    struct http *http = loop->http;
-    if (loop->is_accepting)
-        return;
-    atomic_fetch_add(&http->accepting, 1);
-    if (atomic_load(&http->may_accept)) {
-        loop->is_accepting = true;
-        watch_listeners(loop, EPOLL_CTL_ADD);
-    } else {
-        atomic_fetch_sub(&http->accepting, 1);
-        http_quiet_changed(http);
-    }
-}
-
-static void stop_accepting(struct loop *loop)
-{
-    if (!loop->is_accepting)
-        return;
-    loop->is_accepting = false;
-    watch_listeners(loop, EPOLL_CTL_DEL);
-    atomic_fetch_sub(&loop->http->accepting, 1);
-    http_quiet_changed(loop->http);
-}
-
-static struct loop *least_busy(struct http *http)
-{
-    struct loop *best = http->loop[0];
-    for (unsigned i = 1; i < http->loop_count; i++)
-        if (atomic_load(&http->loop[i]->open_count) < atomic_load(&best->open_count))
-            best = http->loop[i];
-    return best;
-}
-
-/* Gives the descriptor to libmicrohttpd, which closes it whatever happens. Whether it is open is
- * counted by on_connection() from here on; it was counted as on its way until now. */
-static void adopt(struct loop *loop, int fd, const struct sockaddr_storage *address,
-                  socklen_t address_size)
-{
-    (void)MHD_add_connection(loop->daemon, fd, (const struct sockaddr *)address, address_size);
-    atomic_fetch_sub(&loop->open_count, 1);
-}
-
-static void take_handed_over(struct loop *loop)
-{
-    struct handover *handover = handover_take(&loop->handed_over);
-    while (handover != NULL) {
-        struct handover *next = handover->next;
-        adopt(loop, handover->fd, &handover->address, handover->address_size);
-        free(handover);
-        handover = next;
-    }
-}
-
-static void give(struct loop *loop, struct loop *target, int fd,
-                 const struct sockaddr_storage *address, socklen_t address_size)
-{
-    atomic_fetch_add(&target->open_count, 1);
-    if (target == loop)
-        adopt(loop, fd, address, address_size);
-    else if (handover_push(&target->handed_over, fd, address, address_size))
-        wake_if_sleeping(target);
-    else
-        atomic_fetch_sub(&target->open_count, 1);
-}
-
-/* Out of descriptors or memory, which only time mends: the listeners would be ready all the while. */
-static void pause_accepting(struct loop *loop)
-{
-    stop_accepting(loop);
-    loop->accept_after_ns = loop->now_ns + ACCEPT_PAUSE_MS * (int64_t)1000000;
-}
-
-static void accept_some(struct loop *loop, int listener)
-{
-    for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
-        struct loop *target = least_busy(loop->http);
-        if (atomic_load(&target->open_count) >= target->connections_max) {
-            stop_accepting(loop); /* until a connection closes; the backlog waits */
-            return;
-        }
-        struct sockaddr_storage address;
-        socklen_t size = sizeof address;
-        int fd =
-            accept4(listener, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                pause_accepting(loop);
-            return;
-        }
-        give(loop, target, fd, &address, size);
-    }
-}
+/* ---- connections ---------------------------------------------------------------------------- */
 
 static struct connection *open_connection(struct loop *loop, struct MHD_Connection *mhd)
 {
@@ -270,12 +154,12 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     struct loop *loop = closure;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *socket_context = open_connection(loop, mhd);
-        atomic_fetch_add(&loop->open_count, 1);
+        atomic_fetch_add(&loop->intake.open_count, 1);
         count(&loop->connections_total);
         return;
     }
     struct connection *connection = *socket_context;
-    atomic_fetch_sub(&loop->open_count, 1);
+    atomic_fetch_sub(&loop->intake.open_count, 1);
     if (connection == NULL)
         return;
     struct exchange *exchange = connection->exchange;
@@ -307,7 +191,8 @@ static int sleep_ms(struct loop *loop, int64_t deadline_ns)
 static int wait_for_events(struct loop *loop, struct epoll_event *event, int timeout_ms)
 {
     atomic_store(&loop->is_sleeping, true);
-    if (atomic_load(&loop->completed) != NULL || atomic_load(&loop->handed_over.first) != NULL ||
+    if (atomic_load(&loop->completed) != NULL ||
+        atomic_load(&loop->intake.handed_over.first) != NULL ||
         atomic_load(&loop->http->is_stopping))
         timeout_ms = 0;
     int event_count = epoll_wait(loop->epoll, event, EVENTS_A_ROUND, timeout_ms);
@@ -323,7 +208,7 @@ static void handle_events(struct loop *loop, const struct epoll_event *event, in
     for (int i = 0; i < event_count; i++) {
         void *source = event[i].data.ptr;
         if ((const int *)source >= listener && (const int *)source < listener + LISTEN_SOCKETS)
-            accept_some(loop, *(const int *)source);
+            intake_accept(&loop->intake, *(const int *)source, loop->now_ns);
         else if (source != &loop->wake && source != &loop->mhd_epoll)
             connection_on_event(&loop->connections, source);
     }
@@ -348,41 +233,10 @@ static bool has_unread(const struct loop *loop)
 static bool is_quiet(struct loop *loop)
 {
     bool is_quiet = atomic_load(&loop->exchanges.count) == 0 && !has_unread(loop) &&
-                    (!loop->is_leaving || atomic_load(&loop->open_count) == 0);
+                    (!loop->is_leaving || atomic_load(&loop->intake.open_count) == 0);
     if (atomic_exchange(&loop->is_quiet, is_quiet) != is_quiet)
         http_quiet_changed(loop->http);
     return is_quiet;
-}
-
-/* For good. A connection whose wake-up has come here comes to nobody else, so the listeners are looked
- * at once more after they are no longer watched. They may be closed as soon as the count says so. */
-static void let_listeners_go(struct loop *loop)
-{
-    const struct listen_set *sockets = loop->http->sockets;
-    if (!loop->is_accepting)
-        return;
-    loop->is_accepting = false;
-    watch_listeners(loop, EPOLL_CTL_DEL);
-    for (int i = 0; i < sockets->count; i++)
-        accept_some(loop, sockets->fd[i]);
-    atomic_fetch_sub(&loop->http->accepting, 1);
-    http_quiet_changed(loop->http);
-}
-
-/* Lowers *deadline_ns to when it is to be tried again. */
-static void settle_accepting(struct loop *loop, int64_t *deadline_ns)
-{
-    if (!atomic_load(&loop->http->may_accept)) {
-        let_listeners_go(loop);
-        return;
-    }
-    if (loop->is_accepting || atomic_load(&loop->http->is_stopping) ||
-        atomic_load(&loop->open_count) >= loop->connections_max)
-        return;
-    if (loop->now_ns >= loop->accept_after_ns)
-        start_accepting(loop);
-    else if (loop->accept_after_ns < *deadline_ns)
-        *deadline_ns = loop->accept_after_ns;
 }
 
 static void set_durations(struct loop *loop, const struct config *config)
@@ -416,7 +270,7 @@ static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
     loop->now_ns = clock_ns();
     count(&loop->rounds);
     handle_events(loop, event, event_count);
-    take_handed_over(loop);
+    intake_adopt(&loop->intake);
     resume_completed(loop);
     refuse_late(loop);
     (void)MHD_run(loop->daemon);
@@ -426,7 +280,7 @@ static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
     *deadline_ns = connections_expire(&loop->connections, loop->now_ns);
     if (deadlines_next_ns(&loop->deadlines) < *deadline_ns)
         *deadline_ns = deadlines_next_ns(&loop->deadlines);
-    settle_accepting(loop, deadline_ns);
+    intake_settle(&loop->intake, loop->now_ns, deadline_ns);
 }
 
 /* Steps of the end; each says what can no longer happen after it.
@@ -435,7 +289,7 @@ static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
  * 3. idle connections close with the daemon; lingering ones are ours to close. */
 static void wind_up(struct loop *loop)
 {
-    stop_accepting(loop);
+    intake_stop(&loop->intake);
     int64_t deadline_ns, until_ns = clock_ns() + STOP_MS * (int64_t)1000000;
     do
         one_round(loop, 1, &deadline_ns);
@@ -483,7 +337,8 @@ static bool start_daemon(struct loop *loop)
         flags, 0, NULL, NULL, exchange_on_request, loop, STRICTNESS MHD_OPTION_EXTERNAL_LOGGER,
         discard_library_log, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT,
-        loop->connections_max + loop->http->loop_count, /* loops may give it one each at a time */
+        loop->intake.connections_max +
+            loop->http->loop_count, /* loops may give it one each at a time */
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop, MHD_OPTION_URI_LOG_CALLBACK,
         exchange_on_target, loop, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_completed, loop,
         MHD_OPTION_END);
@@ -503,6 +358,8 @@ static bool open_sources(struct loop *loop)
     if (loop->epoll < 0 || !start_daemon(loop))
         return false;
     loop->connections.epoll = loop->epoll;
+    loop->intake.epoll = loop->epoll;
+    loop->intake.daemon = loop->daemon;
     loop->connections.on_late = answer_send_late;
     loop->connections.on_left = exchange_on_left;
     loop->connections.on_cancel = exchange_on_cancel;
@@ -514,7 +371,7 @@ static bool open_sources(struct loop *loop)
 
 static void loop_free(struct loop *loop)
 {
-    handover_fini(&loop->handed_over);
+    handover_fini(&loop->intake.handed_over);
     if (loop->daemon != NULL)
         MHD_stop_daemon(loop->daemon);
     if (loop->epoll >= 0)
@@ -532,11 +389,12 @@ bool loop_create(struct loop **ret, struct http *http, unsigned index)
     if (loop == NULL)
         return false;
     loop->http = http;
+    loop->intake.http = http;
     loop->index = index;
     loop->epoll = loop->wake = -1;
     loop->port.complete = complete_jobs;
     loop->slice_port.complete = complete_slices;
-    loop->connections_max = (unsigned)(http->config->max_connections / http->loop_count + 1);
+    loop->intake.connections_max = (unsigned)(http->config->max_connections / http->loop_count + 1);
     loop->well_ns = clock_ns();
     exchanges_init(&loop->exchanges);
     set_durations(loop, http->config);
@@ -587,6 +445,11 @@ int64_t loop_now_ns(const struct loop *loop)
     return loop->now_ns;
 }
 
+struct intake *loop_intake(struct loop *loop)
+{
+    return &loop->intake;
+}
+
 struct connections *loop_connections(struct loop *loop)
 {
     return &loop->connections;
@@ -621,7 +484,7 @@ struct loop_stats loop_stats(struct loop *loop)
 {
     return (struct loop_stats){
         .connections_total = atomic_load_explicit(&loop->connections_total, memory_order_relaxed),
-        .connections = atomic_load_explicit(&loop->open_count, memory_order_relaxed),
+        .connections = atomic_load_explicit(&loop->intake.open_count, memory_order_relaxed),
         .exchanges = atomic_load_explicit(&loop->exchanges.count, memory_order_relaxed),
     };
 }

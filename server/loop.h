@@ -40,6 +40,11 @@ bool loop_is_quiet(struct loop *loop); /* while draining: no request begun, none
                                           leaving: nobody connected */
 void loop_wake(struct loop *loop);     /* from any thread: go round once */
 
+/* Likewise, after something was put where the loop looks before it sleeps: free while it is busy. */
+void loop_wake_if_sleeping(struct loop *loop);
+
+struct intake *loop_intake(struct loop *loop); /* for other loops' intakes */
+
 /* When a call last saw it sleep, or further than the call before: http_well_ns(). */
 int64_t loop_well_ns(struct loop *loop, int64_t now_ns);
 

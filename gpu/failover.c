@@ -53,10 +53,17 @@ static enum error attempt(const struct device_handle *handle, struct job *first,
     return error;
 }
 
-static void lose(struct failover *failover, const struct problem *problem)
+void failover_leave_out(struct failover *failover, const struct problem *problem)
 {
+    if (failover_is_lost(failover))
+        return;
     failover->problem = *problem;
     atomic_store_explicit(&failover->is_lost, true, memory_order_release);
+}
+
+static void lose(struct failover *failover, const struct problem *problem)
+{
+    failover_leave_out(failover, problem);
     if (failover->device_lost != NULL)
         failover->device_lost(failover->context);
 }

@@ -25,7 +25,7 @@ struct failover {
     void (*device_lost)(void *context); /* fixed; NULL: nobody is told */
     void *context;                      /* fixed */
     atomic_bool is_lost;    /* any thread; false to true, once, after `problem` is written */
-    struct problem problem; /* the worker's until is_lost, then fixed */
+    struct problem problem; /* of who sets is_lost, then fixed */
 };
 
 void failover_init(struct failover *failover, const struct device_handle *mine,
@@ -37,6 +37,10 @@ void failover_compute(struct failover *failover, struct job *first, struct backe
 
 /* Of the device that computes now. */
 const struct slice_limit *failover_slice(const struct failover *failover);
+
+/* Lost from now on, for this reason, and device_lost is not called; once lost, nothing changes. Not
+ * while the worker has a job. */
+void failover_leave_out(struct failover *failover, const struct problem *problem);
 
 bool failover_is_lost(const struct failover *failover); /* any thread */
 

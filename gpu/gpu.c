@@ -301,6 +301,12 @@ int gpu_devices_failed(struct gpu *gpu, struct problem *problem)
     return count;
 }
 
+void gpu_leave_out(struct gpu *gpu, int device, const struct problem *problem)
+{
+    assert(device_at(gpu, device)->info.is_cuda);
+    worker_leave_out(gpu->device[device].worker, problem);
+}
+
 /* --- placement --- */
 
 /* The CUDA device with the fewest jobs waiting; -1 when none is left. */

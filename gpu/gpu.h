@@ -92,15 +92,21 @@ struct device_counts gpu_device_counts(struct gpu *gpu, int device); /* takes th
 /* Why there is no CUDA device to open; NULL when there is one, or when none is wanted. */
 const char *gpu_cuda_absent(struct gpu *gpu);
 
-/* How many devices did not open or were lost since; *problem gets the last one's text if any. */
+/* How many devices did not open, were left out or lost since; *problem gets the last one's text if
+ * any. */
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem);
+
+/* Takes a CUDA device out of service as one that is lost, but tells nobody: device_lost is not called.
+ * It has no job. */
+void gpu_leave_out(struct gpu *gpu, int device, const struct problem *problem);
 
 /* When the batch or slice that a worker has been computing for longest began, on CLOCK_MONOTONIC; 0:
  * none is at work. Some milliseconds are usual: what is much older hangs in the device. */
 int64_t gpu_busy_since_ns(struct gpu *gpu);
 
-/* Computes known answers on every device through its queue and compares. ERR_DEVICE names the
- * device that was wrong. Also warms each device up. */
+/* Computes known answers on every device through its queue and compares; also warms each up. A CUDA
+ * device that is wrong, or cannot, is left out; only the CPU's failure is an error. Before the first
+ * job. */
 enum error gpu_self_test(struct gpu *gpu, struct problem *problem);
 
 /* Part of a job: rows[0] x rows[1] dot products of n elements. Row (i, j) reads a + i*stride_a[0] +

@@ -354,6 +354,11 @@ void worker_destroy(struct worker *worker)
     free(worker);
 }
 
+void worker_leave_out(struct worker *worker, const struct problem *problem)
+{
+    failover_leave_out(&worker->failover, problem);
+}
+
 bool worker_is_lost(struct worker *worker, struct problem *problem)
 {
     if (!failover_is_lost(&worker->failover))

@@ -30,7 +30,10 @@ enum error worker_push(struct worker *worker, struct job *job);
 void worker_drain(struct worker *worker);
 void worker_destroy(struct worker *worker); /* takes NULL; drains */
 
-/* True once the device reported ERR_DEVICE; *problem holds its text. */
+/* As if the device had reported ERR_DEVICE, but device_lost is not called. It has no job. */
+void worker_leave_out(struct worker *worker, const struct problem *problem);
+
+/* True once the device reported ERR_DEVICE, or was left out; *problem holds why. */
 bool worker_is_lost(struct worker *worker, struct problem *problem);
 
 /* When the batch or slice that is being computed began, on CLOCK_MONOTONIC; 0: none is. */

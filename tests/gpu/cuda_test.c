@@ -555,7 +555,7 @@ static void every_device_passes_the_self_test(void **state)
     struct gpu *gpu = open_gpu(wide_config);
     struct problem problem;
     problem_clear(&problem);
-    if (gpu_self_test(gpu, &problem) != ERR_OK)
+    if (gpu_self_test(gpu, &problem) != ERR_OK || gpu_devices_failed(gpu, &problem) > 0)
         fail_msg("%s", problem.detail);
     for (int device = 1; device < gpu_device_count(gpu); device++) {
         struct device_info info = gpu_device_info(gpu, device);

@@ -83,20 +83,23 @@ def test_a_slow_device_is_only_slow(start_faulty):
     assert ask(daemon)["device"] == "cuda:0"
 
 
-def test_a_device_that_gives_wrong_answers_never_serves(start_faulty, binary, tmp_path):
-    wrong = tmp_path / "wrong"
-    wrong.write_text("wrong")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("DOTD_")}
-    ended = subprocess.run(
-        [str(binary), "--listen=127.0.0.1:0"],
-        env=environment | SANITIZERS | {"DOTD_FAULT": str(wrong)},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-    )
-    assert ended.returncode != 0
-    assert "self-test failed" in ended.stderr and "cuda:0" in ended.stderr
-    assert ended.stdout == ""
+@pytest.mark.parametrize(
+    "word, why",
+    [("wrong", "cuda:0: row 0"), ("launch", "told to fail"), ("memory", "cuda:0: the self-test")],
+)
+def test_a_device_that_fails_its_self_test_is_left_out(start_faulty, word, why):
+    before = start_faulty()
+    before.fault.say(word)
+    before.stop()
+    daemon = start_faulty()
+    assert daemon.dot({"a": [1, 2], "b": [3, 4]}).ok()["device"] == "cpu"
+    refused = daemon.dot({"a": [1], "b": [2], "device": "cuda"})
+    refused.problem(503, "no-device")
+    assert "Retry-After" not in refused.headers
+    devices = daemon.get("/v1/devices").ok()
+    assert devices["failed"] == 1 and devices["failure"].startswith(why)
+    assert "dotd_devices_failed 1\n" in daemon.get("/metrics").body.decode()
+    assert "devices_failed" in daemon.stderr()
 
 
 @pytest.fixture

@@ -731,23 +731,47 @@ static void placement_follows_the_size_and_the_wish(void **state)
     gpu_close(gpu);
 }
 
-static void the_self_test_passes_on_good_devices_and_names_a_bad_one(void **state)
+static void the_self_test_keeps_good_devices(void **state)
 {
     (void)state;
     struct gpu *gpu = open_gpu(&small_config);
     struct problem problem;
     problem_clear(&problem);
     assert_int_equal(gpu_self_test(gpu, &problem), ERR_OK);
-    faulty_spoil(true);
-    assert_int_equal(gpu_self_test(gpu, &problem), ERR_DEVICE);
-    faulty_spoil(false);
-    assert_non_null(strstr(problem.detail, "cuda:0"));
+    assert_int_equal(gpu_devices_failed(gpu, &problem), 0);
+    gpu_close(gpu);
+}
+
+/* Nobody is told of a loss: no job was in its hands. */
+static void expect_left_out(struct gpu *gpu, const char *why)
+{
+    struct problem problem;
+    int device = -1;
     problem_clear(&problem);
-    faulty_fail_next(ERR_DEVICE, 1); /* then the CPU's answers are right, but not the device's */
-    assert_int_equal(gpu_self_test(gpu, &problem), ERR_DEVICE);
+    assert_int_equal(gpu_self_test(gpu, &problem), ERR_OK);
+    assert_int_equal(gpu_devices_failed(gpu, &problem), 1);
     assert_non_null(strstr(problem.detail, "cuda:0"));
+    assert_non_null(strstr(problem.detail, why));
+    assert_int_equal(gpu_place(gpu, PLACE_CUDA, -1, 1, &device), ERR_NO_DEVICE);
     assert_int_equal(gpu_memory(gpu).used_bytes, 0);
     gpu_close(gpu);
+}
+
+static void the_self_test_leaves_out_a_device_that_is_wrong(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(&small_config);
+    faulty_spoil(true);
+    expect_left_out(gpu, "gave");
+    faulty_spoil(false);
+}
+
+static void the_self_test_leaves_out_a_device_that_the_cpu_stands_in_for(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(&small_config);
+    faulty_fail_next(ERR_NOMEM, 2); /* the batch, then the job alone */
+    expect_left_out(gpu, "could not run");
 }
 
 int main(void)
@@ -774,7 +798,9 @@ int main(void)
         cmocka_unit_test(memory_that_cannot_be_pinned_still_serves),
         cmocka_unit_test(cuda_can_be_switched_off),
         cmocka_unit_test(placement_follows_the_size_and_the_wish),
-        cmocka_unit_test(the_self_test_passes_on_good_devices_and_names_a_bad_one),
+        cmocka_unit_test(the_self_test_keeps_good_devices),
+        cmocka_unit_test(the_self_test_leaves_out_a_device_that_is_wrong),
+        cmocka_unit_test(the_self_test_leaves_out_a_device_that_the_cpu_stands_in_for),
     };
     tiny_faulty = backend_faulty;
     tiny_faulty.slice.terms = TINY_TERMS;

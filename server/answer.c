@@ -106,8 +106,9 @@ static void describe_problem(const struct problem *problem, const struct exchang
     *ret =
         (struct answer){.status = error_status(problem->error),
                         .content_type = is_oip ? "application/json" : "application/problem+json"};
-    /* A device that is not there stays away: waiting does not help. */
-    if (ret->status == 503 && problem->error != ERR_NO_DEVICE)
+    /* A device that is not there stays away, and waiting does not help, except in a stopgap. */
+    bool is_stopgap = exchange != NULL && loop_http(exchange->loop)->lineage.is_stopgap;
+    if (ret->status == 503 && (problem->error != ERR_NO_DEVICE || is_stopgap))
         answer_header(ret, "Retry-After", "1");
     if (problem->error == ERR_METHOD)
         answer_header(ret, "Allow", exchange->allow);

@@ -59,7 +59,7 @@ static _Noreturn void become_worker(const struct lifeline *lifeline, int exe, ch
 bool child_start(struct child *ret, const struct image *image, char **argv,
                  const struct listen_set *sockets, const struct lineage *lineage)
 {
-    struct child child = {.generation = lineage->generation};
+    struct child child = {.generation = lineage->generation, .is_stopgap = lineage->is_stopgap};
     if (!lifeline_create(&child.lifeline, sockets, image->copy, lineage))
         return false;
     pid_t parent = getpid();

@@ -27,11 +27,12 @@ struct lineage {
     uint32_t generation;     /* 1 for the first; 0 where nobody supervises */
     uint32_t restarts_total; /* workers lost before it; those replaced on request do not count */
     char last_reason[96];    /* why the one before went; "" for the first */
+    bool is_stopgap;         /* serves without CUDA until one with it is ready */
 };
 
 /* What a worker says, once each. Values are what travels. */
 enum lifeline_word {
-    LIFELINE_READY = 'R',  /* serves from now on */
+    LIFELINE_READY = 'R',  /* serves from now on; the text is "cuda" where that is open */
     LIFELINE_FAILED = 'F', /* does not start; the text says why */
     LIFELINE_REPLACE =
         'L', /* must go, and serves until its successor is ready; the text says why */

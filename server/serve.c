@@ -51,6 +51,7 @@ struct serving {
     struct gpu *gpu;                   /* fixed once started */
     struct lab *lab;                   /* fixed once started */
     struct http *http;                 /* fixed once started */
+    atomic_bool is_tested;             /* main thread: false to true */
     atomic_bool is_device_lost;        /* a device's thread: false to true */
     char message[LIFELINE_TEXT_BYTES]; /* main thread: why it did not start */
 };
@@ -58,6 +59,11 @@ struct serving {
 static const struct config *config_of(const struct serving *s)
 {
     return &s->version->config;
+}
+
+static bool is_stopgap(const struct serving *s)
+{
+    return s->lifeline != NULL && lifeline_lineage(s->lifeline).is_stopgap;
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */
@@ -100,8 +106,6 @@ static void signals_block(void)
 
 static void devices_log(struct gpu *gpu)
 {
-    struct problem problem;
-    problem_clear(&problem);
     for (int i = 0; i < gpu_device_count(gpu); i++) {
         struct device_info info = gpu_device_info(gpu, i);
         log_event(LOG_LEVEL_INFO, "device", LOG_S("device", info.id), LOG_S("name", info.name),
@@ -110,6 +114,12 @@ static void devices_log(struct gpu *gpu)
     }
     if (gpu_cuda_absent(gpu) != NULL)
         log_event(LOG_LEVEL_INFO, "no_cuda", LOG_S("reason", gpu_cuda_absent(gpu)));
+}
+
+static void failed_devices_log(struct gpu *gpu)
+{
+    struct problem problem;
+    problem_clear(&problem);
     int failed = gpu_devices_failed(gpu, &problem);
     if (failed > 0)
         log_event(LOG_LEVEL_WARNING, "devices_failed", LOG_N("count", failed),
@@ -117,10 +127,13 @@ static void devices_log(struct gpu *gpu)
 }
 
 /* On the device's own thread: its jobs go on on the CPU, and this process should be replaced by one
- * whose driver is in order. */
+ * whose driver is in order. But one that is lost in the self-test is left out, as one that did not
+ * open: the next process would find the same. */
 static void on_device_lost(void *context)
 {
     struct serving *s = context;
+    if (!atomic_load(&s->is_tested))
+        return;
     atomic_store(&s->is_device_lost, true);
     if (s->lifeline != NULL)
         lifeline_say(s->lifeline, LIFELINE_REPLACE, "a device was lost");
@@ -130,7 +143,7 @@ static bool devices_open(struct serving *s)
 {
     const struct config *c = config_of(s);
     const struct gpu_config config = {
-        .cuda = c->cuda != 0,
+        .cuda = c->cuda != 0 && !is_stopgap(s),
         .budget_bytes = c->memory_budget_bytes,
         .pinned_bytes = c->pinned_bytes,
         .device_bytes = c->device_bytes,
@@ -167,8 +180,11 @@ static bool lab_start(struct serving *s)
 static bool self_test(struct serving *s)
 {
     struct problem problem;
-    if (gpu_self_test(s->gpu, &problem) == ERR_OK)
+    if (gpu_self_test(s->gpu, &problem) == ERR_OK) {
+        failed_devices_log(s->gpu);
+        atomic_store(&s->is_tested, true);
         return true;
+    }
     (void)http_drain(s->http, 0); /* clients may have come during the test */
     lab_drain(s->lab);
     gpu_drain(s->gpu);
@@ -189,7 +205,8 @@ static bool sockets_take(struct serving *s)
 static void say_ready(const struct serving *s)
 {
     if (s->lifeline != NULL) {
-        lifeline_say(s->lifeline, LIFELINE_READY, "");
+        bool has_cuda = gpu_device_count(s->gpu) > 1; /* the CPU is one */
+        lifeline_say(s->lifeline, LIFELINE_READY, has_cuda ? "cuda" : "");
         return;
     }
     systemd_notify("READY=1");

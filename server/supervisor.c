@@ -47,6 +47,7 @@ struct supervisor {
     int64_t pinged_ns;      /* the service manager */
     struct lineage lineage; /* of the last worker started */
     bool is_renewal_wanted;
+    bool has_cuda; /* the last worker that was to open it did */
     bool is_ready; /* a worker has been ready once */
     bool is_stopping;
     bool is_over;
@@ -118,6 +119,13 @@ static bool renewal_open(struct supervisor *s)
     return false;
 }
 
+/* Whether the one that serves will do until somebody asks for another. */
+static bool is_served(struct supervisor *s)
+{
+    struct child *child = child_in(s, CHILD_SERVING);
+    return child != NULL && !child->wants_to_go && !child->is_stopgap;
+}
+
 static void start_failed(struct supervisor *s, bool is_renewal, const char *error)
 {
     if (!s->is_ready) {
@@ -126,11 +134,18 @@ static void start_failed(struct supervisor *s, bool is_renewal, const char *erro
         s->is_over = true;
     } else if (is_renewal) {
         renewal_drop(s, error);
-        if (child_in(s, CHILD_SERVING) == NULL)
-            plan_start(s, 0); /* it went meanwhile */
+        if (!is_served(s))
+            plan_start(s, 0);
     } else {
         lose(s, error, 0);
     }
+}
+
+/* While nobody serves, a worker without CUDA is started: it is there at once, and a driver or a device
+ * that hangs cannot keep it. One with CUDA follows it, and takes over as soon as it is ready. */
+static bool needs_stopgap(struct supervisor *s)
+{
+    return s->is_ready && s->has_cuda && child_in(s, CHILD_SERVING) == NULL;
 }
 
 static void start_worker(struct supervisor *s, bool is_renewal)
@@ -139,6 +154,7 @@ static void start_worker(struct supervisor *s, bool is_renewal)
     assert(child != NULL);
     s->start_ns = INT64_MAX;
     s->lineage.generation++;
+    s->lineage.is_stopgap = !is_renewal && needs_stopgap(s);
     const struct image *image = is_renewal ? &s->renewal : &s->image;
     if (!child_start(child, image, s->argv, &s->sockets, &s->lineage)) {
         start_failed(s, is_renewal, strerror(errno));
@@ -147,7 +163,7 @@ static void start_worker(struct supervisor *s, bool is_renewal)
     child->is_renewal = is_renewal;
     child->deadline_ns = child->since_ns + START_MS * (int64_t)1000000;
     log_event(LOG_LEVEL_INFO, "worker_started", LOG_N("generation", child->generation),
-              LOG_N("pid", child->pid));
+              LOG_N("pid", child->pid), LOG_N("is_stopgap", child->is_stopgap));
 }
 
 /* One at a time, and a slot must be free: those that leave have a deadline. */
@@ -184,13 +200,17 @@ static void first_is_ready(struct supervisor *s)
     listen_announce(&s->sockets);
 }
 
-static void worker_is_ready(struct supervisor *s, struct child *child)
+static void worker_is_ready(struct supervisor *s, struct child *child, bool has_cuda)
 {
     struct child *before = child_in(s, CHILD_SERVING);
     log_event(LOG_LEVEL_INFO, "worker_ready", LOG_N("generation", child->generation),
               LOG_N("after_ms", child_age_ms(child)));
     child_enter(child, CHILD_SERVING);
     s->start_ns = INT64_MAX;
+    if (child->is_stopgap)
+        plan_start(s, 0);
+    else
+        s->has_cuda = has_cuda;
     if (before != NULL)
         retire(s, before);
     if (child->is_renewal) {
@@ -216,7 +236,7 @@ static void hear(struct supervisor *s, struct child *child)
     enum lifeline_word word;
     while ((word = lifeline_hear(&child->lifeline, text)) != 0) {
         if (word == LIFELINE_READY && child->state == CHILD_STARTING)
-            worker_is_ready(s, child);
+            worker_is_ready(s, child, text[0] != '\0');
         else if (word == LIFELINE_REPLACE)
             worker_must_go(s, child, text);
         else if (word == LIFELINE_FAILED)

@@ -1,9 +1,12 @@
 """A device that is lost or hangs: the worker that met it is replaced, and the next one is right again."""
 
+import os
+import signal
+
 import pytest
 
-from client import get
-from workers import Load, wait_alone, wait_event, worker
+from client import get, poll
+from workers import Load, events, wait_alone, wait_event, worker, worker_pid
 
 QUESTION = {"a": [1, 2, 3], "b": [4, 5, 6], "device": "cuda"}
 
@@ -37,10 +40,49 @@ def test_a_worker_whose_device_hangs_is_replaced(start_faulty):
     with daemon.wire() as wire:
         wire.send(get("/v1/dot?a=1&b=2&device=cuda"))
         assert wire.answer() is None
-    daemon.fault.say("")  # or the next one's self-test would hang as well
     lost = wait_event(daemon, "worker_lost")
     assert lost["reason"].startswith("a device has hung for ")
+    daemon.fault.say("")  # the next one's self-test hangs as well
+    wait_alone(daemon, 3)
     assert device_of(daemon) == "cuda:0"
+
+
+@pytest.mark.every_build
+def test_the_cpu_serves_while_the_device_of_the_next_worker_hangs(start_faulty):
+    daemon = start_faulty()
+    daemon.fault.say("hang")
+    os.kill(worker_pid(daemon), signal.SIGKILL)
+    assert daemon.dot({"a": [1, 2, 3], "b": [4, 5, 6]}).ok()["device"] == "cpu"
+    poll(daemon.fault.is_hanging, "the device does not hang")
+    refused = daemon.dot(QUESTION)
+    refused.problem(503, "no-device")
+    assert refused.headers["Retry-After"] == "1"
+    assert [line["is_stopgap"] for line in events(daemon, "worker_started")] == [0, 1, 0]
+    daemon.fault.say("")
+    wait_alone(daemon, 3)
+    assert device_of(daemon) == "cuda:0"
+
+
+def test_a_device_that_the_next_worker_finds_wrong_stays_out_until_another_is_asked_for(
+    start_faulty,
+):
+    daemon = start_faulty()
+    daemon.fault.say("wrong")
+    os.kill(worker_pid(daemon), signal.SIGKILL)
+    wait_alone(daemon, 3)
+    assert daemon.get("/v1/devices").ok()["failed"] == 1
+    daemon.dot(QUESTION).problem(503, "no-device")
+    daemon.fault.say("")
+    daemon.process.send_signal(signal.SIGUSR2)
+    wait_alone(daemon, 4)
+    assert device_of(daemon) == "cuda:0"
+
+
+def test_where_no_device_was_open_the_next_worker_is_no_stopgap(start_daemon):
+    daemon = start_daemon(cuda="off")
+    os.kill(worker_pid(daemon), signal.SIGKILL)
+    wait_alone(daemon, 2)
+    assert [line["is_stopgap"] for line in events(daemon, "worker_started")] == [0, 0]
 
 
 def test_a_lost_device_ends_a_daemon_that_nobody_supervises(start_faulty):

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "gpu/backend.h"
+#include "gpu/measure.h"
 #include "gpu/now.h"
 #include "gpu/partial.h"
+#include "gpu/place.h"
 #include "gpu/pool.h"
 #include "gpu/worker.h"
 
@@ -20,6 +22,7 @@ struct device {
     struct backend_device *handle; /* fixed after gpu_open() */
     struct worker *worker;         /* fixed after gpu_open(); safe from any thread */
     struct device_info info;       /* fixed after gpu_open() */
+    struct place_model *model;     /* NULL, or fixed once gpu->is_measured */
     int index;                     /* fixed: the backend's number, 1 for "cuda:1" */
     bool is_pinned;                /* gpu_open() and gpu_close() */
 };
@@ -34,6 +37,7 @@ struct gpu {
     struct problem failed;              /* fixed after gpu_open(): the last one's text */
     struct problem absent;              /* fixed after gpu_open(): why a backend has no device */
     uint64_t pinned_bytes;      /* fixed after gpu_open(): what every device can read in place */
+    atomic_bool is_measured;    /* any thread; false to true, once, after the models are there */
     atomic_ullong inline_total; /* any thread, relaxed: jobs of gpu_compute(); a statistic only */
 };
 
@@ -209,8 +213,10 @@ void gpu_close(struct gpu *gpu)
     for (int i = 0; i < gpu->device_count; i++)
         worker_destroy(gpu->device[i].worker);
     buffers_unpin(gpu);
-    for (int i = 0; i < gpu->device_count; i++)
+    for (int i = 0; i < gpu->device_count; i++) {
         gpu->device[i].backend->close(gpu->device[i].handle);
+        free(gpu->device[i].model);
+    }
     pool_destroy(gpu->pool);
     free(gpu);
 }
@@ -337,14 +343,63 @@ static int cuda_of_index(struct gpu *gpu, int index)
     return -1;
 }
 
-enum error gpu_place(struct gpu *gpu, enum placement placement, int index, size_t bytes,
-                     int *ret_device)
+static bool is_pinned(const struct gpu *gpu, const void *base)
+{
+    size_t size;
+    const char *data = pool_pinnable(gpu->pool, &size);
+    return gpu->pinned_bytes > 0 && (uintptr_t)base - (uintptr_t)data < size;
+}
+
+static bool is_measured(struct gpu *gpu)
+{
+    return atomic_load_explicit(&gpu->is_measured, memory_order_acquire);
+}
+
+/* The jobs that are under way count in full, also one that is nearly done. What HTTP threads compute
+ * themselves waits for nobody. */
+static double waiting_ns(struct gpu *gpu, int device, const struct job_size *size)
+{
+    const struct device *it = &gpu->device[device];
+    if (gpu_is_inline(gpu, device, size->term_count))
+        return 0;
+    return it->model->handoff_ns + (double)worker_load_ns(it->worker);
+}
+
+static struct place_offer offer_of(struct gpu *gpu, int device, const struct job_size *size)
+{
+    const struct device *it = &gpu->device[device];
+    struct problem unused;
+    if (it->model == NULL || worker_is_lost(it->worker, &unused))
+        return (struct place_offer){0};
+    return (struct place_offer){it->model, waiting_ns(gpu, device, size)};
+}
+
+/* Where the job is expected to be done first. */
+static int soonest(struct gpu *gpu, const struct job_size *size)
+{
+    struct place_offer offer[DEVICE_LIMIT];
+    for (int i = 0; i < gpu->device_count; i++)
+        offer[i] = offer_of(gpu, i, size);
+    return place_choose(offer, gpu->device_count, size, is_pinned(gpu, size->base));
+}
+
+/* -1: nothing speaks for a CUDA device. */
+static int place_auto(struct gpu *gpu, const struct job_size *size)
+{
+    const uint64_t min_bytes = gpu->config.cuda_min_bytes;
+    if (min_bytes > 0)
+        return size->bytes >= min_bytes ? cuda_least_busy(gpu) : -1;
+    return is_measured(gpu) ? soonest(gpu, size) : -1;
+}
+
+enum error gpu_place(struct gpu *gpu, enum placement placement, int index,
+                     const struct job_size *size, int *ret_device)
 {
     int device = 0;
     if (placement == PLACE_CUDA)
         device = index < 0 ? cuda_least_busy(gpu) : cuda_of_index(gpu, index);
-    else if (placement == PLACE_AUTO && bytes >= gpu->config.cuda_min_bytes)
-        device = cuda_least_busy(gpu);
+    else if (placement == PLACE_AUTO)
+        device = place_auto(gpu, size);
     if (device < 0 && placement == PLACE_AUTO)
         device = 0;
     if (device < 0)
@@ -353,9 +408,94 @@ enum error gpu_place(struct gpu *gpu, enum placement placement, int index, size_
     return ERR_OK;
 }
 
+double gpu_expected_ns(struct gpu *gpu, int device, const struct job_size *size)
+{
+    const struct device *it = device_at(gpu, device);
+    assert(is_measured(gpu) && it->model != NULL);
+    double way_ns = gpu_is_inline(gpu, device, size->term_count) ? 0 : it->model->handoff_ns;
+    return way_ns + place_time_ns(it->model, size, is_pinned(gpu, size->base));
+}
+
 bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count)
 {
     return device == 0 && term_count <= gpu->config.inline_terms;
+}
+
+/* --- measuring --- */
+
+/* An earlier CUDA device of the same name, whose model will do; NULL: none. */
+static const struct device *alike(const struct gpu *gpu, int device)
+{
+    for (int i = 1; i < device; i++)
+        if (gpu->device[i].model != NULL &&
+            strcmp(gpu->device[i].info.name, gpu->device[device].info.name) == 0)
+            return &gpu->device[i];
+    return NULL;
+}
+
+/* One that fails, or for which there is no memory, has no model, and is not chosen. */
+static void device_measure(struct gpu *gpu, int device)
+{
+    const struct device *same = alike(gpu, device);
+    struct problem unused;
+    struct place_model model;
+    if (worker_is_lost(gpu->device[device].worker, &unused))
+        return;
+    if (same != NULL)
+        model = *same->model;
+    else if (measure_device(gpu, device, &model) != ERR_OK)
+        return;
+    struct place_model *kept = malloc(sizeof *kept);
+    if (kept == NULL)
+        return;
+    *kept = model;
+    gpu->device[device].model = kept;
+}
+
+void gpu_measure(struct gpu *gpu)
+{
+    assert(!is_measured(gpu));
+    if (gpu->device_count == 1 || gpu->config.cuda_min_bytes > 0)
+        return;
+    for (int i = 0; i < gpu->device_count; i++)
+        device_measure(gpu, i);
+    if (gpu->device[0].model != NULL)
+        atomic_store_explicit(&gpu->is_measured, true, memory_order_release);
+}
+
+static uint64_t crossover(struct gpu *gpu, const struct device *device, const struct job_size *kind,
+                          bool pinned)
+{
+    if (!device->info.is_cuda)
+        return UINT64_MAX;
+    return place_crossover(gpu->device[0].model, device->model, kind, pinned,
+                           gpu->config.inline_terms);
+}
+
+/* In `ns` at so many each; 0: too quick to be measured. */
+static uint64_t so_many(double ns, double each_ns)
+{
+    return each_ns > 0 ? (uint64_t)(ns / each_ns) : 0;
+}
+
+bool gpu_device_speed(struct gpu *gpu, int device, enum dtype dtype, enum accuracy accuracy,
+                      struct device_speed *ret)
+{
+    const struct device *it = device_at(gpu, device);
+    if (!is_measured(gpu) || it->model == NULL)
+        return false;
+    const struct job_size kind = {.row_count = 1, .dtype = dtype, .accuracy = accuracy};
+    const struct place_cost *cost = &it->model->cost[dtype][place_kind_of(dtype, accuracy)];
+    *ret = (struct device_speed){
+        .fixed_ns = (uint64_t)(it->model->handoff_ns + cost->row_ns[0]),
+        .row_ns = (uint64_t)cost->further_ns[PLACE_ROW_LENGTHS - 1],
+        .mb_s = so_many(1e3, place_byte_ns(it->model, cost, true)),
+        .unpinned_mb_s = so_many(1e3, place_byte_ns(it->model, cost, false)),
+        .products_us = so_many(1e3, cost->term_ns),
+        .from_bytes = crossover(gpu, it, &kind, true),
+        .from_unpinned_bytes = crossover(gpu, it, &kind, false),
+    };
+    return true;
 }
 
 /* --- jobs --- */
@@ -390,8 +530,26 @@ void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial)
     (void)atomic_fetch_add_explicit(&gpu->inline_total, 1, memory_order_relaxed);
 }
 
+/* A job of nothing but empty sums has no task. */
+static int64_t load_of(struct gpu *gpu, int device, const struct job *job)
+{
+    const struct device *it = device_at(gpu, device);
+    if (job->task_count == 0 || !is_measured(gpu) || it->model == NULL)
+        return 0;
+    const struct job_size size = {
+        .base = job->base,
+        .bytes = job->bytes,
+        .term_count = job->term_count,
+        .row_count = job->value_count,
+        .dtype = job->task->dtype,
+        .accuracy = job->accuracy,
+    };
+    return (int64_t)place_load_ns(it->model, &size, is_pinned(gpu, job->base), it->info.is_cuda);
+}
+
 enum error gpu_submit(struct gpu *gpu, int device, struct job *job)
 {
     assert(job->port != NULL && job->value != NULL && job->run == NULL);
+    job->load_ns = load_of(gpu, device, job);
     return worker_push(device_at(gpu, device)->worker, job);
 }

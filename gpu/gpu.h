@@ -22,15 +22,15 @@ struct job;
 struct partial;
 
 struct gpu_config {
-    bool cuda;                     /* open CUDA devices where there are some */
-    size_t budget_bytes;           /* all operand buffers together */
-    size_t pinned_bytes;           /* the part of it that is pinned at start, where CUDA is */
-    size_t device_bytes;           /* staging memory on each CUDA device */
-    uint32_t queue_jobs;           /* capacity of each device's queue, in jobs */
-    uint64_t queue_bytes;          /* and in operand bytes: either bound refuses */
-    uint32_t batch_jobs;           /* most jobs in one launch */
-    uint64_t inline_terms;         /* a CPU job of at most so many products needs no hand-off */
-    uint64_t cuda_min_bytes;       /* PLACE_AUTO sends a job of at least so many bytes to CUDA */
+    bool cuda;               /* open CUDA devices where there are some */
+    size_t budget_bytes;     /* all operand buffers together */
+    size_t pinned_bytes;     /* the part of it that is pinned at start, where CUDA is */
+    size_t device_bytes;     /* staging memory on each CUDA device */
+    uint32_t queue_jobs;     /* capacity of each device's queue, in jobs */
+    uint64_t queue_bytes;    /* and in operand bytes: either bound refuses */
+    uint32_t batch_jobs;     /* most jobs in one launch */
+    uint64_t inline_terms;   /* a CPU job of at most so many products needs no hand-off */
+    uint64_t cuda_min_bytes; /* PLACE_AUTO: jobs of so many bytes go to CUDA; 0: as measured */
     uint32_t client_share_percent; /* of either, for jobs of one client; 0 or 100: all */
     /* Called once by the worker of each device that is lost, NULL: nobody. Its jobs are computed on
      * the CPU from then on and new ones refused (ERR_NO_DEVICE). Must not block. */
@@ -109,6 +109,27 @@ int64_t gpu_busy_since_ns(struct gpu *gpu);
  * job. */
 enum error gpu_self_test(struct gpu *gpu, struct problem *problem);
 
+/* Finds out how quick each device is, for PLACE_AUTO, once, after the self-test. Where there is nothing
+ * to choose from, or cuda_min_bytes chooses, it does nothing; else it takes a quarter of a second for
+ * the CPU and for each sort of CUDA devices. One that fails meanwhile is not chosen. */
+void gpu_measure(struct gpu *gpu);
+
+/* What it found of dot products of one type and accuracy on a device. */
+struct device_speed {
+    uint64_t fixed_ns; /* of one of few elements, the way through the queue and back included */
+    uint64_t row_ns;   /* of each further row of 256 elements, beside what its bytes take */
+    uint64_t mb_s;     /* operands of a long row, from pinned memory where there is some */
+    uint64_t unpinned_mb_s; /* and from other memory */
+    uint64_t products_us;   /* of operands that are there already */
+    /* Operand bytes of a single row from which PLACE_AUTO prefers this CUDA device to the CPU when
+     * nothing waits, pinned or not; UINT64_MAX: never, or this is the CPU. */
+    uint64_t from_bytes, from_unpinned_bytes;
+};
+
+/* False: not measured. Integers are always exact. */
+bool gpu_device_speed(struct gpu *gpu, int device, enum dtype dtype, enum accuracy accuracy,
+                      struct device_speed *ret);
+
 /* Part of a job: rows[0] x rows[1] dot products of n elements. Row (i, j) reads a + i*stride_a[0] +
  * j*stride_a[1] (strides in elements, 0 where the operand broadcasts) and gives value first +
  * i*rows[1] + j; of complex operands the two values first + 2*(i*rows[1] + j) and the next. */
@@ -159,6 +180,7 @@ struct job {
     struct job_port *port;
     enum error (*run)(struct job *job); /* the lab's jobs (lab.h): instead of dot products, on its
                                            thread, with the error that the job gets; else NULL */
+    int64_t load_ns; /* gpu_submit()'s: what it adds to the time of those behind it */
     /* set by the device before complete() */
     enum error error;    /* ERR_OK: value[] holds the results */
     int device;          /* which computed it; of the lab's jobs, run() says so */
@@ -176,10 +198,22 @@ struct job {
 enum error job_plan(struct job *job, const struct tensor_pair *pairs, size_t count);
 void job_fini(struct job *job); /* frees task and value; the operands are the caller's */
 
-/* Chooses a device for a job of so many bytes; index -1: any CUDA device will do.
- * ERR_NO_DEVICE when the wanted one is not open. */
-enum error gpu_place(struct gpu *gpu, enum placement placement, int index, size_t bytes,
-                     int *ret_device);
+/* What its time depends on, of a job that is not planned yet. */
+struct job_size {
+    const void *base; /* as in struct job */
+    size_t bytes;
+    uint64_t term_count, row_count;
+    enum dtype dtype;
+    enum accuracy accuracy;
+};
+
+/* Chooses a device for a job; index -1: any CUDA device will do. size: NULL will do unless it is
+ * PLACE_AUTO. ERR_NO_DEVICE when the wanted one is not open. */
+enum error gpu_place(struct gpu *gpu, enum placement placement, int index,
+                     const struct job_size *size, int *ret_device);
+
+/* What the job would take on a device that is idle, by what gpu_measure() found, which it must have. */
+double gpu_expected_ns(struct gpu *gpu, int device, const struct job_size *size);
 
 /* True when gpu_compute() is the quicker way: a small job placed on the CPU. */
 bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count);

@@ -147,7 +147,7 @@ struct lab_counts lab_counts(struct lab *lab)
 static int place_cuda(struct lab *lab, int index)
 {
     int device = 0;
-    if (gpu_place(lab->gpu, PLACE_CUDA, index, 0, &device) != ERR_OK)
+    if (gpu_place(lab->gpu, PLACE_CUDA, index, NULL, &device) != ERR_OK)
         return 0;
     bool is_lost = atomic_load_explicit(&lab->machine[device].is_lost, memory_order_relaxed);
     return is_lost ? 0 : device;

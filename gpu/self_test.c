@@ -6,38 +6,11 @@
  * to. The lengths take every road of a device: in place and copied, one block and many, vector
  * loads and single ones, many rows.
  */
-#include <assert.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "gpu/gpu.h"
-
-/* Waits for one job. */
-struct waiter {
-    struct job_port port; /* first: complete() casts back */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool is_done; /* lock */
-};
-
-static void waiter_complete(struct job_port *port, struct job *first)
-{
-    struct waiter *waiter = (struct waiter *)port;
-    assert(first->next == NULL);
-    (void)pthread_mutex_lock(&waiter->lock);
-    waiter->is_done = true;
-    (void)pthread_cond_signal(&waiter->changed);
-    (void)pthread_mutex_unlock(&waiter->lock);
-}
-
-static void waiter_wait(struct waiter *waiter)
-{
-    (void)pthread_mutex_lock(&waiter->lock);
-    while (!waiter->is_done)
-        (void)pthread_cond_wait(&waiter->changed, &waiter->lock);
-    (void)pthread_mutex_unlock(&waiter->lock);
-}
+#include "gpu/waiter.h"
 
 struct known {
     enum dtype dtype;
@@ -96,19 +69,6 @@ static struct tensor_pair pair_of(const struct known *known)
     return pair;
 }
 
-static enum error run(struct gpu *gpu, int device, struct job *job)
-{
-    struct waiter waiter = {.port = {waiter_complete},
-                            .lock = PTHREAD_MUTEX_INITIALIZER,
-                            .changed = PTHREAD_COND_INITIALIZER};
-    job->port = &waiter.port;
-    enum error error = gpu_submit(gpu, device, job);
-    if (error != ERR_OK)
-        return error;
-    waiter_wait(&waiter);
-    return job->is_rerouted ? ERR_DEVICE : job->error;
-}
-
 static enum error compare(struct gpu *gpu, int device, const struct job *job,
                           const struct known *known, struct problem *problem)
 {
@@ -147,7 +107,7 @@ static enum error run_known(struct gpu *gpu, int device, const struct known *kno
     if (error == ERR_OK) {
         fill(block.data, known);
         job.base = block.data;
-        error = run(gpu, device, &job);
+        error = waiter_run(gpu, device, &job);
     }
     if (error == ERR_OK)
         error = compare(gpu, device, &job, known, problem);
@@ -279,7 +239,7 @@ static enum error run_exact(struct gpu *gpu, int device, enum dtype dtype, uint6
     if (error == ERR_OK) {
         fill_exact(block.data, dtype, n, rest);
         job.base = block.data;
-        error = run(gpu, device, &job);
+        error = waiter_run(gpu, device, &job);
     }
     if (error == ERR_OK)
         memcpy(ret, job.value, job.value_count * sizeof *ret);

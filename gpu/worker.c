@@ -48,6 +48,7 @@ struct worker {
     struct slice slice;       /* the worker's; the one that is computed */
     struct counts counts;
     atomic_llong busy_since_ns; /* any thread, relaxed; 0: idle */
+    atomic_llong load_ns; /* any thread, relaxed; of the jobs that are accepted and not complete */
 };
 
 static void count(atomic_ullong *total, uint64_t more)
@@ -65,8 +66,10 @@ static void count_batch(struct counts *counts, uint32_t job_count)
 
 /* Gives each port its jobs. They are the submitter's from then on, so a port's chain is complete
  * before it is handed over. Jobs times ports: there are as many ports as HTTP threads. */
-static void complete(struct job *first)
+static void complete(struct worker *worker, struct job *first)
 {
+    for (const struct job *job = first; job != NULL; job = job->next)
+        (void)atomic_fetch_sub_explicit(&worker->load_ns, job->load_ns, memory_order_relaxed);
     while (first != NULL) {
         struct job_port *port = first->port;
         struct chain mine, others;
@@ -157,7 +160,7 @@ static void batch_run(struct worker *worker, struct job *first)
         job->times = times;
         job->batch_size = live_count;
     }
-    complete(live.first);
+    complete(worker, live.first);
 }
 
 /* --- long jobs --- */
@@ -192,7 +195,7 @@ static void turn_end(struct worker *worker, struct turn *turn)
     job->batch_size = 1;
     turn->job = NULL;
     worker->turn_count--;
-    complete(job);
+    complete(worker, job);
 }
 
 static void turn_finish(struct worker *worker, struct turn *turn, enum error error)
@@ -328,9 +331,14 @@ enum error worker_create(struct worker **ret, const struct device_handle *mine,
 
 enum error worker_push(struct worker *worker, struct job *job)
 {
+    const int64_t load_ns = job->load_ns; /* once pushed, the job may be gone */
     if (failover_is_lost(&worker->failover))
         return ERR_NO_DEVICE;
-    return queue_push(worker->queue, job);
+    (void)atomic_fetch_add_explicit(&worker->load_ns, load_ns, memory_order_relaxed);
+    enum error error = queue_push(worker->queue, job);
+    if (error != ERR_OK)
+        (void)atomic_fetch_sub_explicit(&worker->load_ns, load_ns, memory_order_relaxed);
+    return error;
 }
 
 /* 1. The queue is closed: from here no job is accepted.
@@ -370,6 +378,11 @@ bool worker_is_lost(struct worker *worker, struct problem *problem)
 int64_t worker_busy_since_ns(struct worker *worker)
 {
     return atomic_load_explicit(&worker->busy_since_ns, memory_order_relaxed);
+}
+
+int64_t worker_load_ns(struct worker *worker)
+{
+    return atomic_load_explicit(&worker->load_ns, memory_order_relaxed);
 }
 
 struct worker_totals worker_totals(struct worker *worker)

@@ -56,8 +56,9 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     N(batch_jobs, 1024, 1, 65536, "most jobs in one launch")                                       \
     N(inline_terms, 65536, 0, 1ull << 40,                                                          \
       "a CPU job of at most so many products is computed by the HTTP thread itself")               \
-    N(cuda_min_bytes, 1ull << 20, 0, 1ull << 44,                                                   \
-      "device auto sends jobs of at least so many operand bytes to CUDA, smaller ones to the CPU") \
+    N(cuda_min_bytes, 0, 0, 1ull << 44,                                                            \
+      "device auto sends jobs of at least so many operand bytes to CUDA, smaller ones to the "     \
+      "CPU; 0: each to where it is expected to be done first")                                     \
     SECTION("lab")                                                                                 \
     E(lab, "on", "off|on", "serve /v1/lab/: experiments, one after the other on a thread apart")   \
     N(lab_jobs, 16, 1, 1024, "experiments and named kernels that may wait for that thread")        \

@@ -45,6 +45,46 @@ enum error page_readyz(struct exchange *exchange, struct problem *problem)
                             json_pack("{s:b, s:s}", "ready", 0, "reason", reasons[state]));
 }
 
+static json_t *bytes_or_never(uint64_t bytes)
+{
+    return bytes != UINT64_MAX ? json_integer((json_int_t)bytes) : json_null();
+}
+
+static json_t *describe_speed(const struct device_speed *speed, bool is_cuda)
+{
+    json_t *document =
+        json_pack("{s:I, s:I, s:I, s:I, s:I}", "fixed_ns", (json_int_t)speed->fixed_ns, "row_ns",
+                  (json_int_t)speed->row_ns, "mb_s", (json_int_t)speed->mb_s, "unpinned_mb_s",
+                  (json_int_t)speed->unpinned_mb_s, "products_us", (json_int_t)speed->products_us);
+    if (document != NULL && is_cuda) {
+        (void)json_object_set_new(document, "from_bytes", bytes_or_never(speed->from_bytes));
+        (void)json_object_set_new(document, "from_unpinned_bytes",
+                                  bytes_or_never(speed->from_unpinned_bytes));
+    }
+    return document;
+}
+
+/* By type, then by accuracy; of integers exact alone. NULL: not measured. */
+static json_t *describe_speeds(struct gpu *gpu, int device)
+{
+    const bool is_cuda = gpu_device_info(gpu, device).is_cuda;
+    struct device_speed exact, fast;
+    json_t *speeds = NULL;
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        const enum dtype dtype = (enum dtype)i;
+        if (!gpu_device_speed(gpu, device, dtype, ACCURACY_EXACT, &exact) ||
+            !gpu_device_speed(gpu, device, dtype, ACCURACY_FAST, &fast))
+            return NULL; /* as are all others then */
+        json_t *both = json_pack("{s:o}", "exact", describe_speed(&exact, is_cuda));
+        if (both != NULL && !dtype_is_integer(dtype))
+            (void)json_object_set_new(both, "fast", describe_speed(&fast, is_cuda));
+        if (speeds == NULL)
+            speeds = json_object();
+        (void)json_object_set_new(speeds, dtype_name(dtype), both);
+    }
+    return speeds;
+}
+
 static json_t *describe_device(const struct device_info *info, const struct device_counts *counts)
 {
     json_t *device = json_pack("{s:s, s:s, s:s, s:I}", "id", info->id, "name", info->name, "kernel",
@@ -69,7 +109,10 @@ static json_t *describe_devices(struct gpu *gpu)
     for (int i = 0; i < gpu_device_count(gpu); i++) {
         struct device_info info = gpu_device_info(gpu, i);
         struct device_counts counts = gpu_device_counts(gpu, i);
-        (void)json_array_append_new(devices, describe_device(&info, &counts));
+        json_t *device = describe_device(&info, &counts), *speeds = describe_speeds(gpu, i);
+        if (speeds != NULL)
+            (void)json_object_set_new(device, "speed", speeds);
+        (void)json_array_append_new(devices, device);
     }
     return devices;
 }

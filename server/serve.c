@@ -181,6 +181,7 @@ static bool self_test(struct serving *s)
 {
     struct problem problem;
     if (gpu_self_test(s->gpu, &problem) == ERR_OK) {
+        gpu_measure(s->gpu);
         failed_devices_log(s->gpu);
         atomic_store(&s->is_tested, true);
         return true;

@@ -108,7 +108,7 @@ static void jobs_of_a_lost_device_are_answered_by_the_cpu(void **state)
     struct problem problem;
     assert_int_equal(gpu_open(&gpu, &config, &problem), ERR_OK);
     int device;
-    if (gpu_place(gpu, PLACE_CUDA, 0, 0, &device) != ERR_OK) {
+    if (gpu_place(gpu, PLACE_CUDA, 0, NULL, &device) != ERR_OK) {
         gpu_close(gpu);
         skip();
     }
@@ -123,7 +123,7 @@ static void jobs_of_a_lost_device_are_answered_by_the_cpu(void **state)
     assert_int_equal(run(gpu, device, operands, expected), JOBS);
     assert_int_equal(atomic_load(&lost), 1);
     assert_int_equal(gpu_devices_failed(gpu, &problem), 1);
-    assert_int_equal(gpu_place(gpu, PLACE_CUDA, 0, 0, &device), ERR_NO_DEVICE);
+    assert_int_equal(gpu_place(gpu, PLACE_CUDA, 0, NULL, &device), ERR_NO_DEVICE);
     free(operands);
     gpu_close(gpu);
 }

@@ -269,9 +269,10 @@ static void a_lost_devices_jobs_are_computed_on_the_cpu_and_it_is_avoided(void *
     struct sink sink;
     struct job occupier, queued, later;
     struct problem problem;
+    const struct job_size large = {.bytes = 1000};
     int device = -1;
     sink_init(&sink);
-    assert_int_equal(gpu_place(gpu, PLACE_AUTO, -1, 1000, &device), ERR_OK);
+    assert_int_equal(gpu_place(gpu, PLACE_AUTO, -1, &large, &device), ERR_OK);
     assert_int_equal(device, 1);
     assert_int_equal(gpu_devices_failed(gpu, &problem), 0);
     occupy(gpu, &occupier, &sink);
@@ -289,10 +290,10 @@ static void a_lost_devices_jobs_are_computed_on_the_cpu_and_it_is_avoided(void *
     assert_int_equal(losses, 1);
     job_init(&later, &sink);
     assert_int_equal(gpu_submit(gpu, 1, &later), ERR_NO_DEVICE);
-    assert_int_equal(gpu_place(gpu, PLACE_AUTO, -1, 1000, &device), ERR_OK);
+    assert_int_equal(gpu_place(gpu, PLACE_AUTO, -1, &large, &device), ERR_OK);
     assert_int_equal(device, 0);
-    assert_int_equal(gpu_place(gpu, PLACE_CUDA, -1, 1, &device), ERR_NO_DEVICE);
-    assert_int_equal(gpu_place(gpu, PLACE_CUDA, 0, 1, &device), ERR_NO_DEVICE);
+    assert_int_equal(gpu_place(gpu, PLACE_CUDA, -1, NULL, &device), ERR_NO_DEVICE);
+    assert_int_equal(gpu_place(gpu, PLACE_CUDA, 0, NULL, &device), ERR_NO_DEVICE);
     assert_int_equal(gpu_devices_failed(gpu, &problem), 1);
     assert_string_equal(problem.detail, "told to fail");
     gpu_close(gpu);
@@ -671,7 +672,7 @@ static void a_device_that_does_not_open_is_left_out_and_counted(void **state)
     assert_int_equal(gpu_device_count(gpu), 1);
     assert_int_equal(gpu_devices_failed(gpu, &problem), 1);
     assert_string_equal(problem.detail, "told not to open");
-    assert_int_equal(gpu_place(gpu, PLACE_CUDA, -1, 1, &device), ERR_NO_DEVICE);
+    assert_int_equal(gpu_place(gpu, PLACE_CUDA, -1, NULL, &device), ERR_NO_DEVICE);
     assert_int_equal(gpu_memory(gpu).pinned_bytes, 0);
     gpu_close(gpu);
 }
@@ -702,7 +703,8 @@ static void cuda_can_be_switched_off(void **state)
     struct gpu *gpu = open_gpu(&config);
     int device = -1;
     assert_int_equal(gpu_device_count(gpu), 1);
-    assert_int_equal(gpu_place(gpu, PLACE_AUTO, -1, SIZE_MAX, &device), ERR_OK);
+    assert_int_equal(gpu_place(gpu, PLACE_AUTO, -1, &(struct job_size){.bytes = SIZE_MAX}, &device),
+                     ERR_OK);
     assert_int_equal(device, 0);
     gpu_close(gpu);
 }
@@ -724,7 +726,8 @@ static void placement_follows_the_size_and_the_wish(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int device = -1;
-        assert_int_equal(gpu_place(gpu, rows[i].placement, rows[i].index, rows[i].bytes, &device),
+        const struct job_size size = {.bytes = rows[i].bytes};
+        assert_int_equal(gpu_place(gpu, rows[i].placement, rows[i].index, &size, &device),
                          rows[i].error);
         assert_int_equal(device, rows[i].device);
     }
@@ -752,7 +755,7 @@ static void expect_left_out(struct gpu *gpu, const char *why)
     assert_int_equal(gpu_devices_failed(gpu, &problem), 1);
     assert_non_null(strstr(problem.detail, "cuda:0"));
     assert_non_null(strstr(problem.detail, why));
-    assert_int_equal(gpu_place(gpu, PLACE_CUDA, -1, 1, &device), ERR_NO_DEVICE);
+    assert_int_equal(gpu_place(gpu, PLACE_CUDA, -1, NULL, &device), ERR_NO_DEVICE);
     assert_int_equal(gpu_memory(gpu).used_bytes, 0);
     gpu_close(gpu);
 }

@@ -1,15 +1,133 @@
-"""The programs that the documents show, run as they stand."""
+"""The calls and programs that the documents show, run as they stand."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import urllib.parse
 
 import pytest
 
 from client import ROOT, SANITIZERS
 
 HERE = "http://127.0.0.1:8080"
+CONTRACT = json.loads((ROOT / "proto/openapi.json").read_text())
+SHELL = re.compile(r"^ *(curl|wrk|printf) .+$", re.MULTILINE)
+
+
+def documents(word=""):
+    """Every document with a line for a shell, with that word, that calls the daemon or makes what a
+    call sends. Results of measurements tell what was run once."""
+    paths = [ROOT / "README.md", *ROOT.glob("[a-z]*/**/*.md")]
+    names = [str(path.relative_to(ROOT)) for path in paths]
+    names = [name for name in names if not name.startswith(("build/", "tests/bench/"))]
+    return [name for name in names if any(word in line for line in shell_lines(name))]
+
+
+def shell_lines(name):
+    text = (ROOT / name).read_text()
+    code = re.findall(r"^```sh\n(.*?)^```|^((?: {4}.*\n)+)", text, re.DOTALL | re.MULTILINE)
+    return [found[0].strip() for block in code for found in SHELL.finditer("".join(block))]
+
+
+def run_line(line, daemon, folder):
+    """The exit status and the output of a line, with this daemon and a folder of its own."""
+    here = line.replace(HERE, f"http://127.0.0.1:{daemon.port}").replace("/tmp/", f"{folder}/")
+    here = here.replace("clients/", f"{ROOT}/clients/")
+    here = re.sub(r"^wrk -t\d+ -c\d+ -d\d+", "wrk -t1 -c2 -d1", here)
+    script = f'set -e; curl() {{ command curl -sS --fail-with-body "$@"; }}; {here}'
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, cwd=folder, timeout=120
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", documents())
+def test_every_line_for_a_shell_does_what_it_says(daemon, tmp_path, name):
+    """In the document's order, as a line may use a file that an earlier one made. A comment behind a
+    call tells a field of the answer, or the status of an answer that is meant to be a refusal."""
+    for line in shell_lines(name):
+        expected = re.search(r"# (\w+): (.+)$", line)
+        status, output, errors = run_line(line, daemon, tmp_path)
+        report = f"{line}\n{output}{errors}"
+        is_refused = bool(expected) and expected[1] == "status"
+        assert status == (22 if is_refused else 0), report
+        assert "Warning" not in errors, report
+        if is_refused:
+            assert errors.endswith(f"error: {expected[2]}\n"), report
+        elif expected:
+            assert f'"{expected[1]}": {expected[2]},' in output, report
+
+
+def operation_of(method, path):
+    """What the contract has of a call."""
+    for pattern, operations in CONTRACT["paths"].items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path) and method in operations:
+            return operations[method]
+    raise AssertionError(f"the contract does not have {method} {path}")
+
+
+def name_of(parameter):
+    key = parameter.get("$ref", "").split("/")[-1]
+    return CONTRACT["components"]["parameters"].get(key, parameter)["name"]
+
+
+def validate(value, schema):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema cannot be had")
+    whole = schema | {"components": CONTRACT["components"]}
+    jsonschema.Draft202012Validator(whole).validate(value)
+
+
+def accepted_calls(name):
+    """(line, method, path, parameters, JSON body or None) of each call by curl that is not refused."""
+    lines = [line for line in shell_lines(name) if "curl " in line and "# status: " not in line]
+    for line in lines:
+        words = shlex.split(line[line.index("curl ") :], comments=True)
+        url = urllib.parse.urlsplit(next(word for word in words if word.startswith(HERE)))
+        options = dict(zip(words, words[1:]))
+        has_body = {"-d", "-F", "--data-binary"} & set(options)
+        body = json.loads(options["-d"]) if "-d" in options else None
+        names = [word.split("=")[0] for word in url.query.split("&") if word]
+        yield line, "post" if has_body else "get", url.path, names, body
+
+
+@pytest.mark.parametrize("name", documents("curl "))
+def test_every_call_is_one_of_the_contract(name):
+    for line, method, path, names, body in accepted_calls(name):
+        operation = operation_of(method, path)
+        known = {name_of(parameter) for parameter in operation.get("parameters", [])}
+        assert set(names) <= known, line
+        if body is not None:
+            validate(body, operation["requestBody"]["content"]["application/json"]["schema"])
+
+
+def test_the_reference_shows_every_example_of_a_dot_product_in_the_contract():
+    """So each is run, and its result compared, above."""
+    content = CONTRACT["paths"]["/v1/dot"]["post"]["requestBody"]["content"]["application/json"]
+    shown = [call[-1] for call in accepted_calls("proto/API.md")]
+    examples = [example["value"] for example in content["examples"].values()]
+    assert examples and [example for example in examples if example not in shown] == []
+
+
+def test_the_reference_names_every_call_of_the_contract():
+    """Of a model by the path of one; its versions are told once for all."""
+    reference = (ROOT / "proto/API.md").read_text()
+    paths = [path.replace("/versions/{version}", "") for path in CONTRACT["paths"]]
+    paths = [path.format(model="dot", name="NAME", file="") for path in paths]
+    assert [path for path in paths if path not in reference] == []
+
+
+def test_the_reference_names_every_error_and_option(daemon):
+    reference = (ROOT / "proto/API.md").read_text()
+    rows = re.findall(r'X\(ERR_\w+, (\d+), "([a-z-]+)"', (ROOT / "proto/error.h").read_text())
+    assert len(rows) > 20
+    missing = [name for status, name in rows[1:] if f"| {status} | `{name}` |" not in reference]
+    told = daemon.get("/v1/dot?nonesuch=1").problem(400, "bad-option")["detail"]
+    options = re.search(r"known are ([\w, ]+)", told)[1].split(", ")
+    missing += [name for name in options if f"`{name}`" not in reference]
+    assert missing == []
 
 
 def blocks(language):

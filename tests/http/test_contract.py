@@ -120,6 +120,23 @@ def test_every_option_and_field_stands_in_the_contract(daemon):
     assert set(re.search(r"known are ([\w, ]+)", told)[1].split(", ")) == fields
 
 
+LAB = [path for path in CONTRACT["paths"] if path.startswith("/v1/lab/")]
+
+
+@pytest.mark.parametrize("path", LAB)
+def test_every_field_of_the_lab_stands_in_the_contract(daemon, path):
+    def known(body, *problem):
+        told = daemon.call("POST", path, json.dumps(body)).problem(*problem)["detail"]
+        return set(re.search(r"known are ([\w, ]+)", told)[1].split(", "))
+
+    body = CONTRACT["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+    fields = body["schema"]["properties"]
+    assert known({"nonesuch": 1}, 400, "bad-option") == set(fields)
+    if "scheme" in fields:
+        schemes = known(body["example"] | {"scheme": "nonesuch"}, 422, "bad-value")
+        assert schemes == set(fields["scheme"]["enum"])
+
+
 def test_schemathesis_finds_no_answer_that_the_contract_does_not_tell_of(daemon, tmp_path):
     """Requests made up from the schemas, right ones and wrong ones; the same in every run."""
     program = os.environ.get("DOTD_SCHEMATHESIS") or shutil.which("schemathesis")

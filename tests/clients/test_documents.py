@@ -17,12 +17,16 @@ CONTRACT = json.loads((ROOT / "proto/openapi.json").read_text())
 SHELL = re.compile(r"^ *(curl|wrk|printf) .+$", re.MULTILINE)
 
 
+def all_documents():
+    paths = [*ROOT.glob("*.md"), *ROOT.glob("[a-z]*/**/*.md")]
+    names = sorted(str(path.relative_to(ROOT)) for path in paths)
+    return [name for name in names if not name.startswith(("build/", "tests/bench/results/"))]
+
+
 def documents(word=""):
     """Every document with a line for a shell, with that word, that calls the daemon or makes what a
-    call sends. Results of measurements tell what was run once."""
-    paths = [ROOT / "README.md", *ROOT.glob("[a-z]*/**/*.md")]
-    names = [str(path.relative_to(ROOT)) for path in paths]
-    names = [name for name in names if not name.startswith(("build/", "tests/bench/"))]
+    call sends. Those of measurements need what is measured."""
+    names = [name for name in all_documents() if not name.startswith("tests/bench/")]
     return [name for name in names if any(word in line for line in shell_lines(name))]
 
 
@@ -59,6 +63,45 @@ def test_every_line_for_a_shell_does_what_it_says(daemon, tmp_path, name):
             assert errors.endswith(f"error: {expected[2]}\n"), report
         elif expected:
             assert f'"{expected[1]}": {expected[2]},' in output, report
+
+
+@pytest.mark.parametrize("name", ["README.md", "proto/API.md"])
+def test_the_answer_that_is_shown_has_the_fields_that_come(daemon, name):
+    (shown,) = re.findall(
+        r"^```json\n(.*?)^```", (ROOT / name).read_text(), re.DOTALL | re.MULTILINE
+    )
+    shown = json.loads(shown)
+    asked = (
+        {"a": [1, 2, 3], "b": [4, 5, 6]}
+        if name == "README.md"
+        else {"a": [1e16, 1, -1e16], "b": [1, 1, 1]}
+    )
+    came = daemon.dot(asked).ok()
+    assert list(shown) == list(came) and list(shown["timing_us"]) == list(came["timing_us"])
+    own = {"timing_us", "device_name"}
+    assert [shown[key] for key in shown if key not in own] == [
+        came[key] for key in came if key not in own
+    ]
+
+
+def links(name):
+    """Files and headings that a document leads to."""
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", (ROOT / name).read_text()):
+        path, _, heading = target.partition("#")
+        yield target, (ROOT / name).parent / path if path else ROOT / name, heading
+
+
+def headings(path):
+    """As a browser of repositories names them."""
+    lines = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line).lower().replace(" ", "-") for line in lines}
+
+
+@pytest.mark.parametrize("name", all_documents())
+def test_every_link_leads_somewhere(name):
+    for target, path, heading in links(name):
+        assert path.exists(), target
+        assert not heading or heading in headings(path), target
 
 
 def operation_of(method, path):

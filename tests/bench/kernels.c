@@ -8,7 +8,6 @@
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "gpu/gpu.h"
 #include "gpu/ladder.h"
 #include "tests/random.h"
+#include "tests/sink.h"
 
 enum {
     RUNS = 31,
@@ -324,34 +324,15 @@ static bool compare_rungs(double largest)
 
 /* --- jobs through gpu.h --- */
 
-struct sink {
-    struct job_port port; /* first: sink_complete() casts back */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    unsigned jobs; /* lock */
-};
-
-static void sink_complete(struct job_port *port, struct job *first)
-{
-    struct sink *sink = (struct sink *)port;
-    (void)pthread_mutex_lock(&sink->lock);
-    for (struct job *job = first; job != NULL; job = job->next)
-        sink->jobs++;
-    (void)pthread_cond_signal(&sink->changed);
-    (void)pthread_mutex_unlock(&sink->lock);
-}
-
 static void run_jobs(struct gpu *gpu, struct job *jobs, unsigned count)
 {
-    struct sink sink = {{sink_complete}, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    struct sink sink;
+    sink_init(&sink);
     for (unsigned i = 0; i < count; i++) {
         jobs[i].port = &sink.port;
         REQUIRE(gpu_submit(gpu, 1, &jobs[i]));
     }
-    (void)pthread_mutex_lock(&sink.lock);
-    while (sink.jobs < count)
-        (void)pthread_cond_wait(&sink.changed, &sink.lock);
-    (void)pthread_mutex_unlock(&sink.lock);
+    sink_wait(&sink, count);
 }
 
 static double device_us(const struct job *job)

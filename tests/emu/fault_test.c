@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,30 +12,13 @@
 #include "gpu/emu/emu.h"
 #include "gpu/partial.h"
 #include "tests/gpu/operands.h"
+#include "tests/sink.h"
 
 /* A row of float64 takes five parts, of two copies each; a piece one copy more, of its sum. */
 enum { N = 20011, ARENA = 64 << 10, COPIES = 10 };
 
 static double operands[2 * N];
 static struct dot_value whole; /* what they give */
-
-/* Waits for one job. */
-struct sink {
-    struct job_port port; /* first: sink_complete() casts back */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool is_done; /* lock */
-};
-
-static void sink_complete(struct job_port *port, struct job *first)
-{
-    struct sink *sink = (struct sink *)port;
-    assert_null(first->next);
-    (void)pthread_mutex_lock(&sink->lock);
-    sink->is_done = true;
-    (void)pthread_cond_signal(&sink->changed);
-    (void)pthread_mutex_unlock(&sink->lock);
-}
 
 static struct gpu *open_gpu(void)
 {
@@ -61,9 +43,7 @@ static void check_row(struct gpu *gpu, bool is_piece, int device)
     const struct shape shape = {1, {N}};
     struct tensor_pair pair = {.a = {DTYPE_FLOAT64, shape, 0},
                                .b = {DTYPE_FLOAT64, shape, N * sizeof(double)}};
-    struct sink sink = {.port = {sink_complete},
-                        .lock = PTHREAD_MUTEX_INITIALIZER,
-                        .changed = PTHREAD_COND_INITIALIZER};
+    struct sink sink;
     struct partial partial;
     struct job job = {
         .base = operands,
@@ -72,15 +52,13 @@ static void check_row(struct gpu *gpu, bool is_piece, int device)
         .result_dtype = DTYPE_FLOAT64,
         .port = &sink.port,
     };
+    sink_init(&sink);
     partial_init(&partial, DTYPE_FLOAT64, ACCURACY_EXACT, false, false);
     if (is_piece)
         job.partial = &partial;
     assert_int_equal(job_plan(&job, &pair, 1), ERR_OK);
     assert_int_equal(gpu_submit(gpu, 1, &job), ERR_OK);
-    (void)pthread_mutex_lock(&sink.lock);
-    while (!sink.is_done)
-        (void)pthread_cond_wait(&sink.changed, &sink.lock);
-    (void)pthread_mutex_unlock(&sink.lock);
+    sink_wait(&sink, 1);
     assert_int_equal(job.error, ERR_OK);
     assert_int_equal(job.device, device);
     if (is_piece)

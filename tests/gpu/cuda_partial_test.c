@@ -10,49 +10,27 @@
 #include <cmocka.h>
 #include <assert.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/backend.h"
 #include "gpu/partial.h"
 #include "tests/gpu/operands.h"
+#include "tests/sink.h"
 
 enum { CUTS = 5 };
 
 static uint64_t length = 1000003; /* main()'s; as are the operands, of the widest elements */
 static char *operand_a, *operand_b;
 
-/* Waits for one job. */
-struct sink {
-    struct job_port port; /* first: sink_complete() casts back */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool is_done; /* lock */
-};
-
-static void sink_complete(struct job_port *port, struct job *first)
-{
-    struct sink *sink = (struct sink *)port;
-    assert_null(first->next);
-    (void)pthread_mutex_lock(&sink->lock);
-    sink->is_done = true;
-    (void)pthread_cond_signal(&sink->changed);
-    (void)pthread_mutex_unlock(&sink->lock);
-}
-
 /* Computes on a device, and there only. */
 static void run(struct gpu *gpu, int device, struct job *job)
 {
-    struct sink sink = {.port = {sink_complete},
-                        .lock = PTHREAD_MUTEX_INITIALIZER,
-                        .changed = PTHREAD_COND_INITIALIZER};
+    struct sink sink;
+    sink_init(&sink);
     job->port = &sink.port;
     assert_int_equal(gpu_submit(gpu, device, job), ERR_OK);
-    (void)pthread_mutex_lock(&sink.lock);
-    while (!sink.is_done)
-        (void)pthread_cond_wait(&sink.changed, &sink.lock);
-    (void)pthread_mutex_unlock(&sink.lock);
+    sink_wait(&sink, 1);
     assert_int_equal(job->error, ERR_OK);
     assert_int_equal(job->device, device);
 }

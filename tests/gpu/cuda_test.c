@@ -11,46 +11,13 @@
 #include <cmocka.h>
 #include <assert.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/gpu.h"
 #include "tests/gpu/operands.h"
-
-/* Waits for a number of jobs. */
-struct sink {
-    struct job_port port; /* first: sink_complete() casts back */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    unsigned jobs; /* lock */
-};
-
-static void sink_complete(struct job_port *port, struct job *first)
-{
-    struct sink *sink = (struct sink *)port;
-    (void)pthread_mutex_lock(&sink->lock);
-    for (struct job *job = first; job != NULL; job = job->next)
-        sink->jobs++;
-    (void)pthread_cond_signal(&sink->changed);
-    (void)pthread_mutex_unlock(&sink->lock);
-}
-
-static void sink_init(struct sink *sink)
-{
-    *sink = (struct sink){.port = {sink_complete},
-                          .lock = PTHREAD_MUTEX_INITIALIZER,
-                          .changed = PTHREAD_COND_INITIALIZER};
-}
-
-static void sink_wait(struct sink *sink, unsigned jobs)
-{
-    (void)pthread_mutex_lock(&sink->lock);
-    while (sink->jobs < jobs)
-        (void)pthread_cond_wait(&sink->changed, &sink->lock);
-    (void)pthread_mutex_unlock(&sink->lock);
-}
+#include "tests/sink.h"
 
 static const struct gpu_config wide_config = {
     .cuda = true,

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,26 +12,9 @@
 #include "gpu/gpu.h"
 #include "tests/gpu/operands.h"
 #include "tests/gpu/trap.h"
+#include "tests/sink.h"
 
 enum { N = 100003, JOBS = 32 };
-
-/* Waits for a number of jobs. */
-struct sink {
-    struct job_port port; /* first: sink_complete() casts back */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    unsigned jobs; /* lock */
-};
-
-static void sink_complete(struct job_port *port, struct job *first)
-{
-    struct sink *sink = (struct sink *)port;
-    (void)pthread_mutex_lock(&sink->lock);
-    for (struct job *job = first; job != NULL; job = job->next)
-        sink->jobs++;
-    (void)pthread_cond_signal(&sink->changed);
-    (void)pthread_mutex_unlock(&sink->lock);
-}
 
 static void count_lost(void *context)
 {
@@ -57,18 +39,14 @@ static void plan(struct job *job, const float *operands, struct sink *sink)
 static unsigned run(struct gpu *gpu, int device, const float *operands, double expected)
 {
     static struct job job[JOBS];
-    struct sink sink = {.port = {sink_complete},
-                        .lock = PTHREAD_MUTEX_INITIALIZER,
-                        .changed = PTHREAD_COND_INITIALIZER};
+    struct sink sink;
     unsigned rerouted = 0;
+    sink_init(&sink);
     for (int i = 0; i < JOBS; i++) {
         plan(&job[i], operands, &sink);
         assert_int_equal(gpu_submit(gpu, device, &job[i]), ERR_OK);
     }
-    (void)pthread_mutex_lock(&sink.lock);
-    while (sink.jobs < JOBS)
-        (void)pthread_cond_wait(&sink.changed, &sink.lock);
-    (void)pthread_mutex_unlock(&sink.lock);
+    sink_wait(&sink, JOBS);
     for (int i = 0; i < JOBS; i++) {
         assert_int_equal(job[i].error, ERR_OK);
         assert_memory_equal(&job[i].value[0].sum, &expected, sizeof expected);

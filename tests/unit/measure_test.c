@@ -4,12 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "gpu/faulty.h"
 #include "gpu/waiter.h"
 #include "gpu/worker.h"
+#include "tests/sink.h"
 
 static const struct backend *const with_faulty[] = {&backend_cpu, &backend_faulty, NULL};
 
@@ -139,31 +139,6 @@ static void a_device_that_the_cpu_stands_in_for_is_not_chosen(void **state)
 
 /* --- what waits --- */
 
-struct sink {
-    struct job_port port; /* first: sink_complete() casts back */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    unsigned jobs; /* lock */
-};
-
-static void sink_complete(struct job_port *port, struct job *first)
-{
-    struct sink *sink = (struct sink *)port;
-    (void)pthread_mutex_lock(&sink->lock);
-    for (struct job *job = first; job != NULL; job = job->next)
-        sink->jobs++;
-    (void)pthread_cond_signal(&sink->changed);
-    (void)pthread_mutex_unlock(&sink->lock);
-}
-
-static void sink_wait(struct sink *sink, unsigned jobs)
-{
-    (void)pthread_mutex_lock(&sink->lock);
-    while (sink->jobs < jobs)
-        (void)pthread_cond_wait(&sink->changed, &sink->lock);
-    (void)pthread_mutex_unlock(&sink->lock);
-}
-
 static const float ones[] = {1, 1};
 
 static void job_init(struct job *job, struct sink *sink, int64_t load_ns)
@@ -179,13 +154,12 @@ static void job_init(struct job *job, struct sink *sink, int64_t load_ns)
 static void jobs_load_a_device_until_they_are_complete(void **state)
 {
     (void)state;
-    struct sink sink = {.port = {sink_complete},
-                        .lock = PTHREAD_MUTEX_INITIALIZER,
-                        .changed = PTHREAD_COND_INITIALIZER};
+    struct sink sink;
     struct device_handle mine = {.backend = &backend_faulty, .index = 1};
     struct worker *worker;
     struct problem problem;
     struct job job[4];
+    sink_init(&sink);
     assert_int_equal(backend_faulty.open(&mine.device, 0, &small_config, &problem), ERR_OK);
     assert_int_equal(worker_create(&worker, &mine, &mine, "test", &small_config), ERR_OK);
     for (int i = 0; i < 4; i++)

@@ -4,12 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/faulty.h"
 #include "gpu/partial.h"
+#include "tests/sink.h"
 
 static const struct backend *const with_faulty[] = {&backend_cpu, &backend_faulty, NULL};
 
@@ -30,40 +30,6 @@ static struct gpu *open_gpu(const struct gpu_config *config)
     struct problem problem;
     assert_int_equal(gpu_open_backends(&gpu, config, with_faulty, &problem), ERR_OK);
     return gpu;
-}
-
-/* Counts what arrives. */
-struct sink {
-    struct job_port port; /* first: sink_complete() casts back */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    unsigned jobs, calls; /* lock */
-};
-
-static void sink_complete(struct job_port *port, struct job *first)
-{
-    struct sink *sink = (struct sink *)port;
-    (void)pthread_mutex_lock(&sink->lock);
-    sink->calls++;
-    for (struct job *job = first; job != NULL; job = job->next)
-        sink->jobs++;
-    (void)pthread_cond_signal(&sink->changed);
-    (void)pthread_mutex_unlock(&sink->lock);
-}
-
-static void sink_init(struct sink *sink)
-{
-    *sink = (struct sink){.port = {sink_complete},
-                          .lock = PTHREAD_MUTEX_INITIALIZER,
-                          .changed = PTHREAD_COND_INITIALIZER};
-}
-
-static void sink_wait(struct sink *sink, unsigned jobs)
-{
-    (void)pthread_mutex_lock(&sink->lock);
-    while (sink->jobs < jobs)
-        (void)pthread_cond_wait(&sink->changed, &sink->lock);
-    (void)pthread_mutex_unlock(&sink->lock);
 }
 
 static const float operands[] = {1, 2, 3, 4, 5, 6}; /* 1*4 + 2*5 + 3*6 = 32 */

@@ -57,6 +57,7 @@ static enum error json_create(struct decoder **ret, struct request *request, uin
     json->encoding = &encoding_json;
     json->request = request;
     splitter_init(&json->splitter, &form, &request->buffer, request->options.dtype, max_bytes);
+    json->splitter.announced = body_bytes == BODY_CHUNKED ? 0 : body_bytes;
     *ret = (struct decoder *)json;
     return ERR_OK;
 }

@@ -375,6 +375,18 @@ static enum error array_feed(struct splitter *splitter, const char *data, size_t
     return done ? array_end(splitter, problem) : ERR_OK;
 }
 
+/* Room for what is still to come, so that the buffer need not grow and move: most of it is likely
+ * base64. Where there is none, the buffer grows as bytes come. */
+static void base64_reserve(struct splitter *splitter)
+{
+    struct buffer *buffer = splitter->buffer;
+    if (splitter->announced <= splitter->body_bytes)
+        return;
+    uint64_t end = buffer->used + base64_room(splitter->announced - splitter->body_bytes);
+    if (end <= splitter->max_bytes)
+        (void)buffer_reserve(buffer, end);
+}
+
 /* The opening quote. */
 static enum error base64_begin(struct splitter *splitter, struct problem *problem)
 {
@@ -383,6 +395,7 @@ static enum error base64_begin(struct splitter *splitter, struct problem *proble
         problem_set(problem, ERR_NOMEM, "no memory for one more operand");
         return fail_at(problem, splitter->array_start);
     }
+    base64_reserve(splitter);
     splitter->body_bytes++;
     splitter->base64 = (struct base64){0};
     splitter->in_base64 = true;

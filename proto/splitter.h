@@ -49,6 +49,7 @@ struct splitter {
     const struct splitter_form *form; /* borrowed */
     struct buffer *buffer;            /* borrowed: where the numbers go */
     size_t max_bytes;                 /* of them */
+    uint64_t announced;               /* bytes of the body, if its owner says so after init; or 0 */
     enum dtype dtype;                 /* DTYPE_UNKNOWN until the query or the body said it */
 
     struct text skeleton;

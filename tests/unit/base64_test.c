@@ -111,6 +111,28 @@ static void texts_that_are_none_are_refused_at_their_place(void **state)
     }
 }
 
+/* Digits are read in groups, and groups in blocks. */
+static void a_byte_that_is_no_digit_is_found_wherever_it_stands(void **state)
+{
+    (void)state;
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                 "+/-_\"\\="; /* these three have a meaning of their own */
+    char text[80], out[80];
+    for (size_t at = 0; at < sizeof text - 1; at++) {
+        for (int byte = 0; byte < 256; byte++) {
+            if (memchr(digits, byte, sizeof digits - 1) != NULL)
+                continue;
+            size_t size, used;
+            struct problem problem;
+            memset(text, 'x', sizeof text);
+            text[at] = (char)byte;
+            enum error err = read_text(text, sizeof text, sizeof text, out, &size, &used, &problem);
+            if (err != ERR_VALUE || used != at)
+                fail_msg("byte %d at %zu: %s at %zu", byte, at, error_name(err), used);
+        }
+    }
+}
+
 static size_t print_base64(const unsigned char *data, size_t size, bool is_url, bool is_padded,
                            char *text)
 {
@@ -346,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_the_bytes_they_stand_for),
         cmocka_unit_test(texts_that_are_none_are_refused_at_their_place),
+        cmocka_unit_test(a_byte_that_is_no_digit_is_found_wherever_it_stands),
         cmocka_unit_test(random_bytes_come_back),
         cmocka_unit_test(operands_mix_and_types_settle),
         cmocka_unit_test(pairs_take_base64_too),

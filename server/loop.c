@@ -32,7 +32,8 @@
 #include "server/stream.h"
 
 enum {
-    CONNECTION_MEMORY_BYTES = 64 << 10, /* measured: larger pools cost small requests dearly */
+    /* A head must fit it. Measured: larger pools cost small requests dearly. */
+    CONNECTION_MEMORY_BYTES = LIMIT_HEAD_BYTES,
     EVENTS_A_ROUND = 64,
     REFUSE_MS = 1000,
     LINGER_MS = 5000,

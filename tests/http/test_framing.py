@@ -166,8 +166,10 @@ def test_a_head_that_is_too_long_is_refused(daemon, size):
     with daemon.wire() as wire:
         wire.send(get("/livez", "X-Long: " + "x" * size))
         answer = wire.answer()
-        assert answer is None or answer.status in (200, 413, 431)
-        assert size < 64 * 1024 or answer is None or answer.status != 200
+        if size < 64 * 1024:
+            assert answer.status == 200
+        else:  # or the end, as the library closes over what it has not read
+            assert answer is None or answer.status == 431
     assert daemon.get("/livez").status == 200
 
 
@@ -175,7 +177,7 @@ def test_a_target_that_is_too_long_is_refused(daemon):
     with daemon.wire() as wire:
         wire.send(get("/v1/dot?a=" + "1," * 50_000 + "1&b=1"))
         answer = wire.answer()
-        assert answer is None or answer.status in (413, 414, 431)
+        assert answer is None or answer.status == 414
     assert daemon.get("/livez").status == 200
 
 

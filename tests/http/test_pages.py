@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -37,7 +38,9 @@ def test_nothing_follows_the_head_of_a_head(daemon, page):
 
 
 def test_root_names_a_call_that_works(daemon):
-    assert "curl" in daemon.get("/").body.decode()
+    call = daemon.get("/").ok()["try"]
+    done = subprocess.run(["bash", "-c", call], capture_output=True, text=True, timeout=60)
+    assert call.startswith("curl ") and json.loads(done.stdout)["result"] == 32.0, done.stderr
 
 
 def test_root_lists_every_call_of_the_contract(daemon):

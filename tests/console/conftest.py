@@ -1,24 +1,9 @@
-"""Fixtures: the real binary, a real Chromium, and a page that must have nothing to complain of."""
-
-import os
-import pathlib
-import sys
+"""Fixtures: a real Chromium, and a page that must have nothing to complain of."""
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/http"))
-
-import browser as chromium  # noqa: E402
-from client import Daemon  # noqa: E402
-
-
-@pytest.fixture(scope="session")
-def binary():
-    """The dotd under test: $DOTD_BINARY, or the dev build."""
-    path = ROOT / os.environ.get("DOTD_BINARY", "build/dev/dotd")
-    assert path.exists(), f"{path} is not built: cmake --workflow --preset dev"
-    return path
+import browser as chromium
+from client import ROOT, Daemon
 
 
 @pytest.fixture(scope="session")

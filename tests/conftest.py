@@ -1,4 +1,5 @@
-"""Fixtures: the real binary on a free port, watched for sanitizer reports, stopped by SIGTERM."""
+"""Fixtures of every folder: the real binary on a free port, watched for sanitizer reports, stopped by
+SIGTERM. A folder's own conftest.py adds to them."""
 
 import os
 import subprocess
@@ -7,11 +8,6 @@ import pytest
 
 from client import ROOT, SANITIZERS, Daemon
 from load import Fault
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "every_build: also run against the tsan and release builds")
-    config.addinivalue_line("markers", "release: too much work for the others, run against release")
 
 
 @pytest.fixture(scope="session")

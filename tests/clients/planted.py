@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 import threading
+from typing import NamedTuple
 
 DEADLINE_S = 60
 HANG_UP = object()  # the connection ends without a byte
@@ -39,9 +40,16 @@ def short(planted):
     return planted[:60].decode("latin-1")
 
 
+class Late(NamedTuple):
+    """An answer after a while."""
+
+    seconds: float
+    answer: bytes
+
+
 class Planted:
-    """Reads whole requests and gives the answers in turn: bytes, HANG_UP, RESET or SILENCE. requests has
-    (number of the connection, head, body) of each."""
+    """Reads whole requests and gives the answers in turn: bytes, Late, HANG_UP, RESET or SILENCE.
+    requests has (number of the connection, head, body) of each."""
 
     def __init__(self, answers, context=None):
         self.answers = list(answers)
@@ -89,6 +97,9 @@ class Planted:
         with self.lock:
             self.requests.append((number, lines, body))
             planted = self.answers.pop(0)
+        if isinstance(planted, Late):
+            self.stopped.wait(planted.seconds)
+            planted = planted.answer
         if planted is SILENCE:
             self.stopped.wait(DEADLINE_S)
         if planted is RESET:  # which closing without lingering is

@@ -13,7 +13,7 @@ import pytest
 
 from client import DEADLINE_S, ROOT
 from dotd_client import BadAnswer, Client, DeadlineExceeded, LateProblem, Problem, Unreachable
-from planted import HANG_UP, RESET, SILENCE, answer, problem, raw_result, short
+from planted import HANG_UP, RESET, SILENCE, Late, answer, problem, raw_result, short
 
 LARGE = array.array("d", bytes(64 << 20))
 
@@ -186,6 +186,19 @@ def test_silence_ends_with_the_timeout(plant):
     assert issubclass(DeadlineExceeded, TimeoutError)
 
 
+def test_each_call_on_a_connection_waits_for_its_own_time(plant):
+    """Longer than the one before it, and shorter."""
+    server = plant(raw_result(1.0), Late(0.5, raw_result(2.0)), SILENCE)
+    with Client(server.url, retries=0) as client:
+        assert client.dot([1.0], [1], timeout=0.2).value == 1.0
+        assert client.dot([1.0], [1], timeout=60).value == 2.0
+        begun = time.monotonic()
+        with pytest.raises(DeadlineExceeded, match="0.3 s"):
+            client.dot([1.0], [1], timeout=0.3)
+        assert 0.3 <= time.monotonic() - begun < 30
+    assert {number for number, _, _ in server.requests} == {0}
+
+
 def test_a_service_that_stops_reading_ends_with_the_timeout():
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # the system takes connections for it
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
@@ -297,7 +310,9 @@ def test_answers_may_be_framed_in_every_way(plant, planted):
         b"HTTP/1.1 abc\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
         CHUNKS + b"-1\r\n\r\n",
+        CHUNKS + b"f" * 16 + b"\r\n\r\n",
         answer(200, b"<html>"),
         answer(200, b"{}"),
         answer(200, bytes(8), "Content-Type: application/octet-stream"),

@@ -204,6 +204,16 @@ def test_either_byte_order_is_sent_as_it_lies(plain_client, code):
     assert swapped.value.tolist() == [10, 28]
 
 
+def test_arrays_alike_but_for_their_order_are_sent_right(plain_client):
+    c = numpy.arange(9, dtype="f4").reshape(3, 3)
+    for dtype in ("f4", "c8", ">f4", "f2"):
+        for array_of in (c, c + 1, c.T, c.T + 1, c[::-1], c):
+            a = array_of.astype(dtype, order="K", copy=False)
+            assert plain_client.dot(a, c[0].astype(dtype)).value.tolist() == (
+                (array_of * c[0]).sum(-1).tolist()
+            )
+
+
 def test_arrays_that_are_not_contiguous_are_sent_right(plain_client):
     a = numpy.arange(24, dtype="f4").reshape(4, 6)
     for view in (a[::2], a[:, ::3], a[::-1], a.T):
@@ -280,6 +290,37 @@ def test_what_would_be_rounded_twice_is_rounded_once(client, dtype):
     for number in texts:
         result = client.dot([number], [1], dtype=dtype)
         assert result.value == float(value_of(rounded(Fraction(number), dtype)[0], dtype))
+
+
+def test_a_call_like_one_before_is_looked_at_where_it_differs(client):
+    """Calls alike share what was settled about the first; each of these differs in one thing."""
+    ones, twos = array.array("f", [1, 1]), array.array("f", [2, 2])
+    for _ in range(2):
+        assert client.dot(ones, twos).value == 4.0
+        assert client.dot(twos, twos).value == 8.0
+        assert client.dot(ones, twos, conjugate=True, id="x").id == "x"
+        assert client.dot(ones, [2.0, 1.0]).value == 3.0
+        assert client.dot([1.5, 1], [2.0, 1.0]).value == 4.0
+        assert type(client.dot([1, 1], [2, 1]).value) is int
+        assert client.dot([1, 1], [2, 1], dtype="int8").value == 3
+        assert client.dot([1, 1], [2, 1], dtype="float64").value == 3.0
+        assert client.dot([1.0, 1j], [2.0, 1.0]).value == 2 + 1j
+        assert client.dot([[1.0, 1.0]], [2.0, 1.0]).value == [3.0]
+        assert client.dot([Decimal(1), 1.0], [2.0, 1.0]).value == 3.0
+        with pytest.raises(TypeError, match="str"):
+            client.dot(["1", 1.0], [2.0, 1.0])
+
+
+def test_a_list_that_does_not_fit_is_found_among_its_like(client):
+    beside = array.array("f", [1, 1])
+    assert client.dot(beside, [1.0, 2.0]).value == 3.0
+    with pytest.raises(Problem) as caught:
+        client.dot(beside, [1.0, 1e39])
+    assert caught.value.pointer == "/b/1"
+    assert client.dot([1, 2], [3, 4]).value == 11
+    with pytest.raises(Problem) as caught:
+        client.dot([1, 2**63], [3, 4])
+    assert caught.value.pointer == "/a/1"
 
 
 def test_not_finite_numbers_go_both_ways(client):

@@ -6,26 +6,24 @@ Door: AsyncClient, of one event loop. Calls run side by side, each on a connecti
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from .client import POOL, RETRIES, TIMEOUT_S
+from .calls import Calls
 from .connection import Silence
-from .errors import BadAnswer, DotdError, Unreachable, problem_of
+from .errors import BadAnswer, DotdError, Unreachable
 from .message import HEAD_BYTES, Body, Head, chunk_size
+from .operands import Buffer
 from .patience import Patience
-from .request import Buffer, Options, Request, address_of, dot_request, get_request, pairs_request
+from .request import Request
 from .result import Result, json_of, result_of
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack  # of typing since Python 3.11
 
 PIECE = 256 << 10  # written before there is a wait for room: what asyncio may have to copy
 AT_ONCE = 64 << 10  # a body up to this is written without an ear for an early answer
 
 Kind = TypeVar("Kind")
+Awaited = Coroutine[Any, Any, Result]
 
 
 class Stream:
@@ -88,7 +86,7 @@ class Stream:
 
     async def exchange(self, head: bytes, request: Request) -> tuple[Head, Body, bool]:
         """The answer, and whether the connection may be used again."""
-        if request.size <= AT_ONCE:
+        if request.lines.size <= AT_ONCE:
             self.writer.write(b"".join([head, *request.parts]))
             answer, body = await self.answer()
             return answer, body, answer.keeps_alive
@@ -102,27 +100,8 @@ class Stream:
         return answer, body, answer.keeps_alive and is_sent
 
 
-class AsyncClient:
-    """As Client."""
-
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8080",
-        token: str | None = None,
-        timeout: float = TIMEOUT_S,
-        *,
-        retries: int = RETRIES,
-        pool_size: int = POOL,
-        ssl_context: ssl.SSLContext | None = None,
-    ) -> None:
-        self._address = address_of(url, token)
-        self._timeout_s = timeout
-        self._retries = retries
-        self._pool_size = pool_size
-        self._context = ssl_context
-        if self._address.is_tls and ssl_context is None:
-            self._context = ssl.create_default_context()
-        self._idle: list[Stream] = []
+class AsyncClient(Calls[Awaited, Coroutine[Any, Any, Any], Stream]):
+    """Of one event loop; its settings are those of Calls.__init__, its calls are to be awaited."""
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -142,40 +121,18 @@ class AsyncClient:
             stream.close()
         await asyncio.gather(*(s.writer.wait_closed() for s in closing), return_exceptions=True)
 
-    async def dot(
-        self,
-        a: Any,
-        b: Any,
-        *,
-        dtype: Any = None,
-        timeout: float | None = None,
-        **options: Unpack[Options],
+    async def _result(
+        self, make: Callable[..., Request], call: tuple[Any, ...], timeout: float | None
     ) -> Result:
-        """The dot product along the last axis; leading axes broadcast as in numpy.vecdot.
-
-        Options are accuracy, result_dtype, kernel, device, conjugate, diagnostics and id.
-        """
-        return await self._result(dot_request(a, b, dtype, options), timeout)
-
-    async def dot_pairs(
-        self,
-        pairs: Sequence[tuple[Any, Any]],
-        *,
-        dtype: Any = None,
-        timeout: float | None = None,
-        **options: Unpack[Options],
-    ) -> Result:
-        """One number for each pair of vectors, which may have any lengths, in one request."""
-        return await self._result(pairs_request(pairs, dtype, options), timeout)
-
-    async def get(self, path: str, timeout: float | None = None) -> Any:
-        """What a page says: get("/v1/devices"), "/v1/status", "/v1/limits", "/v1/kernels"."""
-        _, body = await self._answer(get_request(path), timeout)
-        return json_of(body)
-
-    async def _result(self, request: Request, timeout: float | None) -> Result:
+        request = make(*call)
         head, body = await self._answer(request, timeout)
-        return result_of(head, body, request.wants_arrays)
+        return result_of(head, body, request.lines.wants_arrays)
+
+    async def _page(
+        self, make: Callable[..., Request], call: tuple[Any, ...], timeout: float | None
+    ) -> Any:
+        _, body = await self._answer(make(*call), timeout)
+        return json_of(body)
 
     async def _answer(self, request: Request, timeout: float | None) -> tuple[Head, Body]:
         patience = Patience(self._timeout_s if timeout is None else timeout, self._retries)
@@ -193,8 +150,7 @@ class AsyncClient:
             else:
                 if head.status == 200:
                     return head, body
-                problem = problem_of(head.status, body, head.retry_after_s)
-                pause_s = patience.after_problem(problem, was_kept)
+                pause_s = patience.after_refusal(head, body, was_kept)
             await asyncio.sleep(pause_s)
 
     async def _exchange(

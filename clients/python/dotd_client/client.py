@@ -7,51 +7,23 @@ long as it lasts, or opens one.
 from __future__ import annotations
 
 import os
-import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .calls import Calls
 from .connection import Connection, SecureConnection, Silence
-from .errors import problem_of
 from .message import Body, Head
 from .patience import Patience
-from .request import Options, Request, address_of, dot_request, get_request, pairs_request
+from .request import Request
 from .result import Result, json_of, result_of
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack  # of typing since Python 3.11
 
-TIMEOUT_S = 60.0
-RETRIES = 3
-POOL = 32  # idle connections that are kept
+class Client(Calls[Result, Any, Connection]):
+    """Of threads; its settings are those of Calls.__init__."""
 
-
-class Client:
-    """url: http://host:port, https with a context for other certificates than the system's.
-    token: sent as a bearer. timeout: seconds for a call with all of its retries, of which there
-    are so many at most."""
-
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8080",
-        token: str | None = None,
-        timeout: float = TIMEOUT_S,
-        *,
-        retries: int = RETRIES,
-        pool_size: int = POOL,
-        ssl_context: ssl.SSLContext | None = None,
-    ) -> None:
-        self._address = address_of(url, token)
-        self._timeout_s = timeout
-        self._retries = retries
-        self._pool_size = pool_size
-        self._context = ssl_context
-        if self._address.is_tls and ssl_context is None:
-            self._context = ssl.create_default_context()
-        self._idle: list[Connection] = []  # append() and pop() need no lock
-        self._process = os.getpid()  # whose connections these are
+    _process = 0  # whose connections the idle ones are
 
     def __enter__(self) -> Client:
         return self
@@ -69,40 +41,18 @@ class Client:
         while self._idle:
             self._idle.pop().close()
 
-    def dot(
-        self,
-        a: Any,
-        b: Any,
-        *,
-        dtype: Any = None,
-        timeout: float | None = None,
-        **options: Unpack[Options],
+    def _result(
+        self, make: Callable[..., Request], call: tuple[Any, ...], timeout: float | None
     ) -> Result:
-        """The dot product along the last axis; leading axes broadcast as in numpy.vecdot.
-
-        Options are accuracy, result_dtype, kernel, device, conjugate, diagnostics and id.
-        """
-        return self._result(dot_request(a, b, dtype, options), timeout)
-
-    def dot_pairs(
-        self,
-        pairs: Sequence[tuple[Any, Any]],
-        *,
-        dtype: Any = None,
-        timeout: float | None = None,
-        **options: Unpack[Options],
-    ) -> Result:
-        """One number for each pair of vectors, which may have any lengths, in one request."""
-        return self._result(pairs_request(pairs, dtype, options), timeout)
-
-    def get(self, path: str, timeout: float | None = None) -> Any:
-        """What a page says: get("/v1/devices"), "/v1/status", "/v1/limits", "/v1/kernels"."""
-        _, body = self._answer(get_request(path), timeout)
-        return json_of(body)
-
-    def _result(self, request: Request, timeout: float | None) -> Result:
+        request = make(*call)
         head, body = self._answer(request, timeout)
-        return result_of(head, body, request.wants_arrays)
+        return result_of(head, body, request.lines.wants_arrays)
+
+    def _page(
+        self, make: Callable[..., Request], call: tuple[Any, ...], timeout: float | None
+    ) -> Any:
+        _, body = self._answer(make(*call), timeout)
+        return json_of(body)
 
     def _answer(self, request: Request, timeout: float | None) -> tuple[Head, Body]:
         """The answer of status 200 that comes in the end."""
@@ -117,8 +67,7 @@ class Client:
             else:
                 if head.status == 200:
                     return head, body
-                problem = problem_of(head.status, body, head.retry_after_s)
-                pause_s = patience.after_problem(problem, was_kept)
+                pause_s = patience.after_refusal(head, body, was_kept)
             if pause_s > 0:
                 time.sleep(pause_s)
 
@@ -129,7 +78,8 @@ class Client:
         is_whole = False
         try:
             head = request.head(self._address, patience.remaining())
-            is_sent = connection.send([head, *request.parts], len(head) + request.size, patience)
+            size = len(head) + request.lines.size
+            is_sent = connection.send([head, *request.parts], size, patience)
             answer = connection.read_head(patience)
             body = connection.read_body(answer, patience)
             is_whole = is_sent and answer.keeps_alive and not connection.rest
@@ -143,8 +93,9 @@ class Client:
         return answer, body
 
     def _connection(self, patience: Patience) -> Connection:
-        if self._process != os.getpid():  # after a fork: the parent goes on with those
-            self._idle, self._process = [], os.getpid()
+        process = os.getpid()
+        if self._process != process:  # after a fork: the parent goes on with those
+            self._idle, self._process = [], process
         while True:
             try:
                 connection = self._idle.pop()

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from .client import TIMEOUT_S, Client
+from .calls import TIMEOUT_S
+from .client import Client
 from .elements import TYPES, type_named
 from .errors import DotdError
 from .npy import open_operand

@@ -1,26 +1,34 @@
 """One connection to the service, without asyncio.
 
-Plain sockets never block: a poll waits for whatever comes first, room to send or an answer, so that
-a refusal is heard while the body is still going out. Operands are sent from where they lie.
+Plain sockets never block on sending: where there is no room, a poll waits for room or an answer,
+whatever comes first, so that a refusal is heard while the body is still going out. Operands are
+sent from where they lie. Receiving blocks, for as long as the socket was told last: telling it
+anew, or asking poll() first, would cost each call a system call.
 """
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import ssl
+import struct
 import time
-from collections.abc import Sequence
-
+from collections.abc import Callable
+from typing import TypeVar
 
 from .errors import BadAnswer, DeadlineExceeded, Unreachable
 from .message import HEAD_BYTES, Body, Head, chunk_size
+from .operands import Buffer
 from .patience import Patience
-from .request import Address, Buffer
+from .request import Address
 
 PIECE = 64 << 10
 FRESH_S = 1.0  # a connection idle for less is taken as it is
 BUFFERS = 512  # of one sendmsg(); Linux takes 1024
+
+Room = TypeVar("Room")  # size or place of what is received
+Taken = TypeVar("Taken")
 
 
 class Silence(Unreachable):
@@ -39,7 +47,8 @@ class Connection:
         except OSError as error:
             raise Unreachable(f"{address.host}:{address.port}: {error}") from error
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.setblocking(False)
+        self.socket.settimeout(None)
+        self.wait_s = math.inf  # at most, when it receives
         self.readable, self.ready = select.poll(), select.poll()
         self.readable.register(self.socket, select.POLLIN)
         self.ready.register(self.socket, select.POLLIN | select.POLLOUT)
@@ -55,11 +64,11 @@ class Connection:
         Not worth a system call at once: a call that finds the end out is repeated."""
         return time.monotonic() < self.idle_s + FRESH_S or not self.readable.poll(0)
 
-    def send(self, buffers: Sequence[Buffer], size: int, patience: Patience) -> bool:
+    def send(self, buffers: list[Buffer], size: int, patience: Patience) -> bool:
         """size bytes in all. False: an answer came, or the other side closed, before that."""
         try:
             sent = self._send_some(buffers)
-            return sent == size or self._send_rest(list(buffers), sent, patience)
+            return sent == size or self._send_rest(buffers, sent, patience)
         except DeadlineExceeded:
             raise
         except OSError:
@@ -78,9 +87,9 @@ class Connection:
                 return False
             sent = self._send_some(waiting[first : first + BUFFERS])
 
-    def _send_some(self, buffers: Sequence[Buffer]) -> int:
+    def _send_some(self, buffers: list[Buffer]) -> int:
         try:
-            return self.socket.sendmsg(buffers if len(buffers) <= BUFFERS else buffers[:BUFFERS])
+            return self.socket.sendmsg(buffers[:BUFFERS], (), socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
 
@@ -90,16 +99,24 @@ class Connection:
             raise patience.late()
         return bool(events[0][1] & (select.POLLIN | select.POLLHUP | select.POLLERR))
 
-    def receive(self, size: int, patience: Patience) -> bytes:
-        """What is there, size bytes at most; none at the end."""
-        if not self.readable.poll(patience.remaining() * 1000):
-            raise patience.late()
-        return self.socket.recv(size)
+    def _wait_at_most(self, left_s: float) -> None:
+        """Whole tenths of what is left, so that the next call need not say it again."""
+        self.wait_s = math.floor(left_s * 10) / 10 or left_s
+        seconds = int(self.wait_s)
+        microseconds = max(1, int((self.wait_s - seconds) * 1e6))  # none would be for ever
+        timeval = struct.pack("@ll", seconds, microseconds)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
 
-    def receive_into(self, view: memoryview, patience: Patience) -> int:
-        if not self.readable.poll(patience.remaining() * 1000):
-            raise patience.late()
-        return self.socket.recv_into(view)
+    def received(self, take: Callable[[Room], Taken], room: Room, patience: Patience) -> Taken:
+        """What take(room), the socket's recv() or recv_into(), brings once there is something."""
+        left_s = patience.remaining()
+        if self.wait_s > left_s:
+            self._wait_at_most(left_s)
+        while True:
+            try:
+                return take(room)
+            except BlockingIOError:  # it was to wait for less than this call may
+                self._wait_at_most(patience.remaining())
 
     def read_head(self, patience: Patience) -> Head:
         """The next answer's, after those of status 1xx."""
@@ -119,7 +136,7 @@ class Connection:
 
     def _more_of_head(self, data: bytes, patience: Patience) -> bytes:
         try:
-            piece = self.receive(PIECE, patience)
+            piece = self.received(self.socket.recv, PIECE, patience)
         except DeadlineExceeded:
             raise
         except OSError as error:
@@ -130,11 +147,9 @@ class Connection:
 
     def read_body(self, head: Head, patience: Patience) -> Body:
         try:
-            if head.is_chunked:
-                return self._read_chunks(patience)
-            if head.size is None:
-                return self._read_to_end(patience)
-            return self._read(head.size, patience)
+            if head.size is not None:
+                return self._read(head.size, patience)
+            return (self._read_chunks if head.is_chunked else self._read_to_end)(patience)
         except DeadlineExceeded:
             raise
         except OSError as error:
@@ -150,7 +165,7 @@ class Connection:
         self.rest = b""
         with memoryview(room) as view:
             while filled < size:
-                received = self.receive_into(view[filled:], patience)
+                received = self.received(self.socket.recv_into, view[filled:], patience)
                 if received == 0:
                     raise ConnectionError(f"it ended after {filled} of {size} bytes")
                 filled += received
@@ -159,13 +174,13 @@ class Connection:
     def _read_to_end(self, patience: Patience) -> bytes:
         pieces = [self.rest]
         while pieces[-1] or len(pieces) == 1:
-            pieces.append(self.receive(PIECE, patience))
+            pieces.append(self.received(self.socket.recv, PIECE, patience))
         self.rest = b""
         return b"".join(pieces)
 
     def _read_line(self, patience: Patience) -> bytes:
         while b"\n" not in self.rest:
-            piece = self.receive(PIECE, patience)
+            piece = self.received(self.socket.recv, PIECE, patience)
             if not piece or len(self.rest) > HEAD_BYTES:
                 raise ConnectionError("it ended between chunks")
             self.rest += piece
@@ -196,7 +211,7 @@ class SecureConnection(Connection):
             self.socket.close()
             raise Unreachable(f"{address.host}:{address.port}: {error}") from error
 
-    def send(self, buffers: Sequence[Buffer], size: int, patience: Patience) -> bool:
+    def send(self, buffers: list[Buffer], size: int, patience: Patience) -> bool:
         try:
             for buffer in buffers:
                 with memoryview(buffer) as view:
@@ -209,16 +224,9 @@ class SecureConnection(Connection):
             return False
         return True
 
-    def receive(self, size: int, patience: Patience) -> bytes:
+    def received(self, take: Callable[[Room], Taken], room: Room, patience: Patience) -> Taken:
         self.socket.settimeout(patience.remaining())
         try:
-            return self.socket.recv(size)
-        except TimeoutError:
-            raise patience.late() from None
-
-    def receive_into(self, view: memoryview, patience: Patience) -> int:
-        self.socket.settimeout(patience.remaining())
-        try:
-            return self.socket.recv_into(view)
+            return take(room)
         except TimeoutError:
             raise patience.late() from None

@@ -11,8 +11,10 @@ from typing import Union
 
 from .errors import BadAnswer
 
+BINARY = "application/octet-stream"
 Body = Union[bytes, bytearray]
 HEAD_BYTES = 64 << 10  # the longest head that is read
+SIZE_DIGITS = 15  # of a body or, hexadecimal, a chunk: more fit no memory
 
 
 class Head:
@@ -28,27 +30,33 @@ class Head:
 
     def __init__(self, text: bytes) -> None:
         """text ends before the empty line."""
-        self._text, self._lower = text, text.lower()
-        version, status = text[:8], text[9:12]
-        if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit():
+        self._text = text
+        self._lower = lower = text.lower()
+        if not text.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")) or not text[9:12].isdigit():
             raise BadAnswer(f"no answer of HTTP/1.1: {text[:80]!r}")
-        self.status = int(status)
-        coding = self.field(b"transfer-encoding")
-        if coding is not None and coding.lower() != "chunked":
-            raise BadAnswer(f"Transfer-Encoding {coding}")
-        self.is_chunked = coding is not None
-        self.size = None if self.is_chunked else self._content_length()
-        wish = self.field(b"connection") or ("close" if version == b"HTTP/1.0" else "keep-alive")
+        self.status = int(text[9:12])
+        self.size = None
+        self.is_chunked = lower.find(b"\r\ntransfer-encoding:") >= 0
+        if self.is_chunked:
+            coding = self.field(b"transfer-encoding") or ""
+            if coding.lower() != "chunked":
+                raise BadAnswer(f"Transfer-Encoding {coding}")
+        else:
+            self.size = self._content_length()
         is_framed = self.is_chunked or self.size is not None
-        self.keeps_alive = is_framed and wish.lower() != "close"
+        if lower.find(b"\r\nconnection:") >= 0:
+            self.keeps_alive = is_framed and (self.field(b"connection") or "").lower() != "close"
+        else:
+            self.keeps_alive = is_framed and text.startswith(b"HTTP/1.1")
 
     def _content_length(self) -> int | None:
-        text = self.field(b"content-length")
-        if text is None:
+        start = self._lower.find(b"\r\ncontent-length:") + 17
+        if start < 17:
             return 0 if self.status in (204, 304) else None
-        if not (text.isascii() and text.isdigit()):
-            raise BadAnswer(f"Content-Length {text}")
-        return int(text)
+        digits = self._text[start:].split(b"\r\n", 1)[0].strip()
+        if not digits.isdigit() or len(digits) > SIZE_DIGITS:
+            raise BadAnswer(f"Content-Length {digits[:80]!r}")
+        return int(digits)
 
     def field(self, name: bytes) -> str | None:
         """A header's value; name is in lower case. None when it is not there."""
@@ -60,8 +68,10 @@ class Head:
         return self._text[start : end if end >= 0 else None].strip().decode("latin-1")
 
     @property
-    def content_type(self) -> str:
-        return (self.field(b"content-type") or "").split(";", 1)[0].strip().lower()
+    def is_binary(self) -> bool:
+        if self._lower.find(b"\r\ncontent-type: application/octet-stream\r\n") >= 0:
+            return True  # as the service writes it
+        return (self.field(b"content-type") or "").split(";", 1)[0].strip().lower() == BINARY
 
     @property
     def retry_after_s(self) -> float | None:
@@ -79,7 +89,7 @@ def chunk_size(line: bytes) -> int:
     """Of the chunk that a line begins; what may follow a semicolon is of no concern."""
     digits = line.split(b";", 1)[0].strip()
     try:
-        if not digits.isalnum():
+        if not digits.isalnum() or len(digits) > SIZE_DIGITS:
             raise ValueError
         return int(digits, 16)
     except ValueError:

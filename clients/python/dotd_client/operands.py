@@ -42,6 +42,7 @@ class Listed(NamedTuple):
 
 
 Operand = Union[Raw, Listed]
+Buffer = Union[bytes, memoryview]
 
 
 def numpy() -> Any:
@@ -62,6 +63,15 @@ def bytes_of(buffer: Any) -> memoryview:
         return memoryview(view.tobytes())
 
 
+def bytes_of_array(value: Any) -> memoryview:
+    """Of NumPy's arrays in C order; bytes_of() would copy complex numbers, and ml_dtypes' have no
+    buffers of their own."""
+    try:
+        return memoryview(value).cast("B")
+    except (TypeError, ValueError):
+        return bytes_of(value.reshape(-1).view("uint8"))
+
+
 @lru_cache(maxsize=64)
 def element_of_dtype(dtype: Any) -> tuple[ElementType, bool]:
     """(type, is big-endian) of NumPy's arrays."""
@@ -76,19 +86,9 @@ def look_at_array(value: Any) -> Operand:
     if value.dtype.kind == "O":
         return look_at_list(value.tolist())._replace(is_array=True)
     element, is_big = element_of_dtype(value.dtype)
-    words = value
-    if not element.code:
-        words = value.view("uint16")  # ml_dtypes has no buffers of its own
-    if not words.flags.c_contiguous:
-        words = numpy().ascontiguousarray(words)
-    return Raw(
-        element,
-        value.shape,
-        bytes_of(words.reshape(-1).view("uint8")),
-        is_big,
-        element is WORDS,
-        True,
-    )
+    if not value.flags.c_contiguous:
+        value = value.copy("C")
+    return Raw(element, value.shape, bytes_of_array(value), is_big, element is WORDS, True)
 
 
 def look_at_buffer(view: memoryview, is_plain: bool) -> Raw:
@@ -189,30 +189,27 @@ def retyped(raw: Raw, element: ElementType, name: str) -> Raw:
     return Raw(element, shape, raw.data, is_big, False, raw.is_array)
 
 
-def pack_floats(listed: Listed, element: ElementType) -> Any:
-    values = listed.flat
-    if element.is_complex:
-        values = list(chain.from_iterable((value.real, value.imag) for value in values))
-    if element.code == "d":
-        return array.array("d", values)
-    is_wide = any(type(v) is int and abs(v) > EXACT_INTEGER for v in values)
-    if is_wide:
-        raise OverflowError("an int would be rounded twice")
-    return struct.pack(f"={len(values)}{element.code}", *values)  # refuses what is out of range
+def may_round_twice(kinds: set[type], element: ElementType) -> bool:
+    """On its way through a float64 to less."""
+    return int in kinds and element.code in ("e", "f")
 
 
 def pack(listed: Listed, element: ElementType) -> Raw | None:
     """None when the numbers have to travel as JSON: they do not fit, or would be rounded twice."""
+    values = listed.flat
     if listed.shape is None or Decimal in listed.kinds or not element.code:
         return None
-    try:
-        if element.is_integer:
-            packed: Any = array.array(element.code, listed.flat)
-        else:
-            packed = pack_floats(listed, element)
-    except (TypeError, OverflowError, struct.error):
+    if element.is_complex:
+        values = list(chain.from_iterable((value.real, value.imag) for value in values))
+    if may_round_twice(listed.kinds, element) and any(
+        type(value) is int and abs(value) > EXACT_INTEGER for value in values
+    ):
         return None
-    return Raw(element, listed.shape, bytes_of(packed), sys.byteorder == "big")
+    try:
+        packed = struct.pack(f"={len(values)}{element.code}", *values)
+    except (OverflowError, struct.error):
+        return None
+    return Raw(element, listed.shape, memoryview(packed), sys.byteorder == "big")
 
 
 def swapped(raw: Raw) -> Raw:

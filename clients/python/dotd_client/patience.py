@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import time
 
-from .errors import DeadlineExceeded, Problem
+from .errors import DeadlineExceeded, problem_of
+from .message import Body, Head
 
 PAUSE_S = 0.05  # before a new connection, when the last one ended at once; doubled each time
 
 
 class Patience:
     """Of one call: until when, and how many more tries."""
+
+    __slots__ = ("timeout_s", "end_s", "left", "pause_s")
 
     def __init__(self, timeout_s: float, retries: int) -> None:
         self.timeout_s = timeout_s
@@ -32,8 +35,9 @@ class Patience:
     def late(self) -> DeadlineExceeded:
         return DeadlineExceeded(f"no answer within {self.timeout_s:g} s")
 
-    def after_problem(self, problem: Problem, was_kept: bool) -> float:
+    def after_refusal(self, head: Head, body: Body, was_kept: bool) -> float:
         """How long to wait before the next try; raises the problem when there is none."""
+        problem = problem_of(head.status, body, head.retry_after_s)
         if problem.status == 408 and was_kept:
             return 0.0  # said to the silence on that connection, before this call
         pause_s = problem.retry_after_s

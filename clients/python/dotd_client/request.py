@@ -6,18 +6,20 @@ be: its parts are buffers, never iterators.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import struct
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Optional, TypedDict, Union
+from typing import Any, NamedTuple, Optional, TypedDict
 from urllib.parse import quote, urlencode, urlsplit
 
+from .alike import Packer, outline, packer_of
 from .elements import TYPES, ElementType, type_named
-from .operands import Listed, Operand, Raw, json_text, listed, operands_of, swapped
+from .message import BINARY
+from .operands import Buffer, Listed, Operand, Raw, json_text, listed, operands_of, swapped
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...]]
-Buffer = Union[bytes, memoryview]
-BINARY = "application/octet-stream"
 JSON = "application/json"
+KEPT = 256  # kinds of calls that are remembered
 
 
 class Options(TypedDict, total=False):
@@ -38,8 +40,8 @@ class Address(NamedTuple):
     host: str
     port: int
     is_tls: bool
-    prefix: str  # of every path
-    headers: str  # lines that every request has
+    prefix: bytes  # of every path
+    headers: bytes  # the end of a request's first line, and lines that every request has
 
 
 def is_bare(text: str) -> bool:
@@ -56,29 +58,38 @@ def address_of(url: str, token: str | None) -> Address:
     if token is not None and not is_bare(token):
         raise ValueError("a token is made of visible ASCII characters")
     is_tls = parts.scheme == "https"
-    headers = f"Host: {parts.netloc}\r\nUser-Agent: dotd-client\r\n"
+    headers = f" HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: dotd-client\r\n"
     if token is not None:
         headers += f"Authorization: Bearer {token}\r\n"
     port = parts.port or (443 if is_tls else 80)
-    return Address(parts.hostname, port, is_tls, parts.path.rstrip("/"), headers)
+    prefix = parts.path.rstrip("/").encode()
+    return Address(parts.hostname, port, is_tls, prefix, headers.encode())
 
 
-class Request(NamedTuple):
-    target: str  # path and query, but for timeout_ms
-    headers: str  # lines of its own
-    parts: Sequence[Buffer]
-    size: int  # of all parts
-    takes_timeout: bool = True
+class Lines(NamedTuple):
+    """What is alike in all calls of one kind."""
+
+    target: bytes  # path and query, but for what is left of the timeout
+    headers: bytes  # lines of its own, and the empty one
+    size: int  # of the body
+    is_page: bool = False
     wants_arrays: bool = False  # batches come back as NumPy arrays
 
+
+class Request:
+    __slots__ = ("lines", "parts")
+
+    def __init__(self, lines: Lines, parts: Sequence[Buffer]) -> None:
+        self.lines = lines
+        self.parts = parts
+
     def head(self, address: Address, timeout_s: float) -> bytes:
-        target = self.target
-        if self.takes_timeout:
-            target = f"{target}&timeout_ms={max(1, int(timeout_s * 1000))}"
-        verb = "POST" if self.takes_timeout else "GET"
-        return (
-            f"{verb} {address.prefix}{target} HTTP/1.1\r\n{address.headers}{self.headers}\r\n"
-        ).encode()
+        lines = self.lines
+        if lines.is_page:
+            return b"".join([b"GET ", address.prefix, lines.target, address.headers, lines.headers])
+        left_ms = max(1, int(timeout_s * 1000))
+        end = b"&timeout_ms=%d%b%b" % (left_ms, address.headers, lines.headers)
+        return b"".join([b"POST ", address.prefix, lines.target, end])
 
 
 def wire_name(element: ElementType, is_big: bool) -> str:
@@ -106,27 +117,36 @@ def said_of(options: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
     return said
 
 
-def headers_of(body_type: str, element: ElementType, options: Mapping[str, Any]) -> str:
+def headers_of(
+    body_type: str, element: ElementType, options: Mapping[str, Any], size: int
+) -> bytes:
     """Results come as bytes, which is the shortest and exact, but as JSON where that says more:
     integers, which may have more than 64 bits each, and diagnostics of each number."""
     of_integers = element.is_integer and options.get("result_dtype") is None
     accept = JSON if of_integers or options.get("diagnostics", False) else BINARY
-    return f"Content-Type: {body_type}\r\nAccept: {accept}\r\n"
+    lines = f"Content-Type: {body_type}\r\nAccept: {accept}\r\nContent-Length: {size}\r\n\r\n"
+    return lines.encode()
 
 
-@lru_cache(maxsize=256)  # building them costs more than all the rest of a call
+def target_of(said: Sequence[tuple[str, str]]) -> bytes:
+    return ("/v1/dot?" + urlencode(said, safe=",", quote_via=quote)).encode()  # + is itself there
+
+
+@lru_cache(maxsize=KEPT)  # building them costs more than all the rest of a call
 def raw_lines(
-    name: str, is_big: bool, shapes: Shapes | None, options: tuple[tuple[str, Any], ...]
-) -> tuple[str, str]:
-    """The target and the headers of a body of raw elements."""
+    name: str,
+    is_big: bool,
+    shapes: Shapes | None,
+    size: int,
+    options: tuple[tuple[str, Any], ...],
+    wants_arrays: bool,
+) -> Lines:
+    """Of a body of raw elements, size bytes."""
     said = [("dtype", wire_name(TYPES[name], is_big)), *said_of(options)]
     if shapes is not None:
         said += [("shape_a", shape_text(shapes[0])), ("shape_b", shape_text(shapes[1]))]
-    return target_of(said), headers_of(BINARY, TYPES[name], dict(options))
-
-
-def target_of(said: Sequence[tuple[str, str]]) -> str:
-    return "/v1/dot?" + urlencode(said, safe=",", quote_via=quote)  # + is itself there
+    headers = headers_of(BINARY, TYPES[name], dict(options), size)
+    return Lines(target_of(said), headers, size, False, wants_arrays)
 
 
 def raw_request(
@@ -136,28 +156,54 @@ def raw_request(
     element = a.element
     if a.is_big != b.is_big or (a.is_big and not element.code):  # >bfloat16 has no name
         a, b = (swapped(raw) if raw.is_big else raw for raw in (a, b))
+    parts = [a.data, b.data] if parts is None else parts
     shapes = None if len(a.shape) == 1 and a.shape == b.shape else (a.shape, b.shape)
-    target, headers = raw_lines(element.name, a.is_big, shapes, tuple(options.items()))
-    return finished(target, headers, [a.data, b.data] if parts is None else parts, wants_arrays)
+    said, size = tuple(options.items()), sum(map(len, parts))
+    return Request(raw_lines(element.name, a.is_big, shapes, size, said, wants_arrays), parts)
 
 
-def json_request(element: ElementType, body: str, options: Options, wants_arrays: bool) -> Request:
+def json_request(element: ElementType, text: str, options: Options, wants_arrays: bool) -> Request:
     target = target_of([("dtype", element.name), *said_of(options.items())])
-    headers = headers_of(JSON, element, options)
-    return finished(target, headers, [body.encode()], wants_arrays)
+    body = text.encode()
+    headers = headers_of(JSON, element, options, len(body))
+    return Request(Lines(target, headers, len(body), False, wants_arrays), [body])
 
 
-def finished(target: str, headers: str, parts: list[Buffer], wants_arrays: bool) -> Request:
-    size = sum(map(len, parts))
-    headers = f"{headers}Content-Length: {size}\r\n"
-    return Request(target, headers, parts, size, True, wants_arrays)
+class Plan(NamedTuple):
+    """How calls go out whose operands have certain outlines, and whose options are the same."""
+
+    lines: Lines
+    pack_a: Packer
+    pack_b: Packer
+
+
+plans: dict[Hashable, Plan] = {}
+
+
+def make_plan(key: Hashable, lines: Lines, pack_a: Packer | None, pack_b: Packer | None) -> None:
+    if pack_a is None or pack_b is None:
+        return
+    if len(plans) >= KEPT:
+        plans.clear()
+    plans[key] = Plan(lines, pack_a, pack_b)
 
 
 def dot_request(a: Any, b: Any, dtype: Any, options: Options) -> Request:
+    outlines = outline(a), outline(b)
+    key = (outlines, dtype, *options.items())
+    plan = plans.get(key)
+    if plan is not None:
+        try:
+            return Request(plan.lines, [plan.pack_a(a), plan.pack_b(b)])
+        except (OverflowError, struct.error):
+            pass  # which number does not fit is for the service to say
     element, (left, right) = operands_of({"a": a, "b": b}, dtype)
     wants_arrays = left.is_array or right.is_array
     if isinstance(left, Raw) and isinstance(right, Raw):
-        return raw_request(left, right, options, None, wants_arrays)
+        request = raw_request(left, right, options, None, wants_arrays)
+        if None not in outlines:
+            make_plan(key, request.lines, packer_of(a, left), packer_of(b, right))
+        return request
     texts = [json_text(listed(operand), element) for operand in (left, right)]
     return json_request(element, f'{{"a":{texts[0]},"b":{texts[1]}}}', options, wants_arrays)
 
@@ -194,4 +240,4 @@ def pairs_request(pairs: Sequence[tuple[Any, Any]], dtype: Any, options: Options
 def get_request(path: str) -> Request:
     if not path.startswith("/") or not is_bare(path):
         raise ValueError(f"{path!r} is no path of the service")
-    return Request(path, f"Accept: {JSON}\r\n", (), 0, takes_timeout=False)
+    return Request(Lines(path.encode(), f"Accept: {JSON}\r\n\r\n".encode(), 0, True), ())

@@ -180,7 +180,7 @@ class Result:
 
 def result_of(head: Head, body: Body, arrays: bool) -> Result:
     """Reads an answer with status 200."""
-    if head.content_type == "application/octet-stream":
+    if head.is_binary:
         dtype = head.field(b"dotd-dtype")
         document, data = {}, body
     else:

@@ -6,6 +6,7 @@
  * to. The lengths take every road of a device: in place and copied, one block and many, vector
  * loads and single ones, many rows.
  */
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -165,52 +166,115 @@ static uint64_t number_bits(enum dtype part, unsigned number)
                : (one + 2) << layout.fraction_bits | (uint64_t)1 << (layout.fraction_bits - 2);
 }
 
+/* What the bits of a part mean, looked up once a row: looking up was most of a start. */
+struct form {
+    size_t size;
+    bool is_integer;
+    uint64_t sign;     /* of floats */
+    uint64_t infinity; /* of floats: all bits of the exponent */
+    uint64_t lowest;   /* bit of the exponent; of integers the lowest of all */
+};
+
+static struct form form_of(enum dtype part)
+{
+    const size_t size = dtype_size(part);
+    if (dtype_is_integer(part))
+        return (struct form){.size = size, .is_integer = true, .lowest = 1};
+    const struct layout layout = layout_of(part);
+    return (struct form){
+        .size = size,
+        .sign = (uint64_t)1 << (8 * size - 1),
+        .infinity = (((uint64_t)1 << layout.exponent_bits) - 1) << layout.fraction_bits,
+        .lowest = (uint64_t)1 << layout.fraction_bits,
+    };
+}
+
 /* Any finite number; of integers an odd one, whose negative exists. */
-static uint64_t any_bits(enum dtype part, uint64_t *state)
+static uint64_t any_bits(const struct form *form, uint64_t *state)
 {
     uint64_t bits = next_bits(state);
-    if (dtype_is_integer(part))
-        return bits | 1;
-    const struct layout layout = layout_of(part);
-    const uint64_t infinity = (((uint64_t)1 << layout.exponent_bits) - 1) << layout.fraction_bits;
-    return (bits & infinity) == infinity ? bits ^ (uint64_t)1 << layout.fraction_bits : bits;
+    if (form->is_integer)
+        return bits | form->lowest;
+    return (bits & form->infinity) == form->infinity ? bits ^ form->lowest : bits;
 }
 
-static uint64_t negative_bits(enum dtype part, uint64_t bits)
+static uint64_t negative_bits(const struct form *form, uint64_t bits)
 {
-    return dtype_is_integer(part) ? 0 - bits : bits ^ (uint64_t)1 << (8 * dtype_size(part) - 1);
+    return form->is_integer ? 0 - bits : bits ^ form->sign;
 }
 
-static void put_bits(char *data, enum dtype part, uint64_t index, uint64_t bits)
+/* Little-endian. Sizes that the compiler knows are single stores. */
+static void put_bits(char *data, size_t size, uint64_t index, uint64_t bits)
 {
-    memcpy(data + index * dtype_size(part), &bits, dtype_size(part)); /* little-endian */
-}
-
-/* One operand's row of n elements, n odd. Neighbours are opposite in a and equal in b. Unsigned
- * numbers have no opposite: theirs are zeros. */
-static void fill_row(char *data, enum dtype dtype, uint64_t n, bool is_a, enum rest rest,
-                     uint64_t *state)
-{
-    const enum dtype part = dtype_part(dtype);
-    const uint64_t parts = dtype_is_complex(dtype) ? 2 : 1;
-    for (uint64_t i = 0; i + 1 < n; i += 2)
-        for (uint64_t j = 0; j < parts; j++) {
-            uint64_t bits = is_a && dtype == DTYPE_UINT8 ? 0 : any_bits(part, state);
-            put_bits(data, part, parts * i + j, bits);
-            put_bits(data, part, parts * (i + 1) + j, is_a ? negative_bits(part, bits) : bits);
-        }
-    for (uint64_t j = 0; j < parts; j++) {
-        uint64_t bits = j == 0 ? number_bits(part, is_a ? 3 : 5) : 0;
-        put_bits(data, part, parts * (n - 1) + j, rest == REST_ANY ? any_bits(part, state) : bits);
+    switch (size) {
+    case 1:
+        memcpy(data + index, &bits, 1);
+        break;
+    case 2:
+        memcpy(data + 2 * index, &bits, 2);
+        break;
+    case 4:
+        memcpy(data + 4 * index, &bits, 4);
+        break;
+    default:
+        assert(size == 8);
+        memcpy(data + 8 * index, &bits, 8);
     }
 }
 
-/* a: EXACT_ROWS x n, then b: n. */
-static void fill_exact(char *data, enum dtype dtype, uint64_t n, enum rest rest)
+/* One operand's row of n elements, n odd, but for the last. Neighbours are opposite in a and equal in
+ * b. Unsigned numbers have no opposite: theirs are zeros. */
+static void fill_row(char *data, enum dtype dtype, uint64_t n, bool is_a, uint64_t *state)
 {
-    uint64_t state = n + dtype;
+    const struct form form = form_of(dtype_part(dtype));
+    const uint64_t parts = dtype_is_complex(dtype) ? 2 : 1;
+    const bool is_zero = is_a && dtype == DTYPE_UINT8;
+    for (uint64_t i = 0; i + 1 < n; i += 2)
+        for (uint64_t j = 0; j < parts; j++) {
+            uint64_t bits = is_zero ? 0 : any_bits(&form, state);
+            uint64_t twin = is_a ? negative_bits(&form, bits) : bits;
+            put_bits(data, form.size, parts * i + j, bits);
+            put_bits(data, form.size, parts * (i + 1) + j, twin);
+        }
+}
+
+/* The last element of a row. */
+static void put_rest(char *data, enum dtype dtype, uint64_t n, bool is_a, enum rest rest,
+                     uint64_t *state)
+{
+    const enum dtype part = dtype_part(dtype);
+    const struct form form = form_of(part);
+    const uint64_t parts = dtype_is_complex(dtype) ? 2 : 1;
+    for (uint64_t j = 0; j < parts; j++) {
+        uint64_t number = j == 0 ? number_bits(part, is_a ? 3 : 5) : 0;
+        uint64_t bits = rest == REST_ANY ? any_bits(&form, state) : number;
+        put_bits(data, form.size, parts * (n - 1) + j, bits);
+    }
+}
+
+/* Operands of one type and length: a, EXACT_ROWS x n, then b, n. */
+struct set {
+    enum dtype dtype;
+    uint64_t n;
+    char *data;
+    uint64_t state; /* of the random numbers */
+};
+
+static char *row_of(const struct set *set, uint64_t row)
+{
+    return set->data + row * set->n * dtype_size(set->dtype);
+}
+
+static void fill_set(struct set *set)
+{
     for (uint64_t row = 0; row <= EXACT_ROWS; row++)
-        fill_row(data + row * n * dtype_size(dtype), dtype, n, row < EXACT_ROWS, rest, &state);
+        fill_row(row_of(set, row), set->dtype, set->n, row < EXACT_ROWS, &set->state);
+}
+
+static void put_rests(struct set *set, enum rest rest)
+{
+    for (uint64_t row = 0; row <= EXACT_ROWS; row++)
+        put_rest(row_of(set, row), set->dtype, set->n, row < EXACT_ROWS, rest, &set->state);
 }
 
 static bool same_value(const struct dot_value *x, const struct dot_value *y)
@@ -220,32 +284,43 @@ static bool same_value(const struct dot_value *x, const struct dot_value *y)
            x->flags == y->flags && memcmp(x->integer, y->integer, sizeof x->integer) == 0;
 }
 
-/* Computes one set of operands on a device; ret has room for EXACT_VALUES. */
-static enum error run_exact(struct gpu *gpu, int device, enum dtype dtype, uint64_t n,
-                            enum rest rest, struct dot_value *ret)
+/* Computes a set on a device; ret has room for EXACT_VALUES. */
+static enum error run_set(struct gpu *gpu, int device, const struct set *set, struct dot_value *ret)
 {
-    const struct buffer_source *source = gpu_buffers(gpu);
-    const struct known known = {dtype, EXACT_ROWS, n};
+    const struct known known = {set->dtype, EXACT_ROWS, set->n};
     struct tensor_pair pair = pair_of(&known);
-    struct block block = {0};
     struct job job = {
-        .bytes = (EXACT_ROWS + 1) * n * dtype_size(dtype),
+        .base = set->data,
+        .bytes = (EXACT_ROWS + 1) * set->n * dtype_size(set->dtype),
         .accuracy = ACCURACY_EXACT,
-        .result_dtype = dtype_is_integer(dtype) ? DTYPE_INT64 : dtype,
+        .result_dtype = dtype_is_integer(set->dtype) ? DTYPE_INT64 : set->dtype,
     };
-    enum error error = operands_acquire(&source, job.bytes, &block);
+    enum error error = job_plan(&job, &pair, 1);
     if (error == ERR_OK)
-        error = job_plan(&job, &pair, 1);
-    if (error == ERR_OK) {
-        fill_exact(block.data, dtype, n, rest);
-        job.base = block.data;
         error = waiter_run(gpu, device, &job);
-    }
     if (error == ERR_OK)
         memcpy(ret, job.value, job.value_count * sizeof *ret);
     job_fini(&job);
-    if (block.data != NULL)
-        source->release(source->context, block);
+    return error;
+}
+
+/* Both kinds of rest, after the same pairs that cancel. */
+static enum error run_exact(struct gpu *gpu, int device, enum dtype dtype, uint64_t n,
+                            struct dot_value *ret_fifteen, struct dot_value *ret_any)
+{
+    const struct buffer_source *source = gpu_buffers(gpu);
+    struct block block;
+    enum error error = operands_acquire(&source, (EXACT_ROWS + 1) * n * dtype_size(dtype), &block);
+    if (error != ERR_OK)
+        return error;
+    struct set set = {.dtype = dtype, .n = n, .data = block.data, .state = n + dtype};
+    fill_set(&set);
+    put_rests(&set, REST_FIFTEEN);
+    error = run_set(gpu, device, &set, ret_fifteen);
+    put_rests(&set, REST_ANY);
+    if (error == ERR_OK)
+        error = run_set(gpu, device, &set, ret_any);
+    source->release(source->context, block);
     return error;
 }
 
@@ -279,9 +354,7 @@ static enum error test_exact(struct gpu *gpu, int device, enum dtype dtype, uint
 {
     struct dot_value want[EXACT_VALUES] = {0}, got[EXACT_VALUES] = {0}, any[EXACT_VALUES] = {0};
     expect_fifteen(dtype, want);
-    enum error error = run_exact(gpu, device, dtype, n, REST_FIFTEEN, got);
-    if (error == ERR_OK)
-        error = run_exact(gpu, device, dtype, n, REST_ANY, any);
+    enum error error = run_exact(gpu, device, dtype, n, got, any);
     if (error != ERR_OK)
         return problem_set(problem, error, "%s: the self-test could not run: %s",
                            gpu_device_info(gpu, device).id, error_title(error));

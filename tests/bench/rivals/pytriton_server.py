@@ -5,6 +5,7 @@ folder. Triton collects what waits into one
 batch, up to as many as there are connections, and the function gets it as one array.
 """
 
+import os
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
 from pytriton.triton import Triton, TritonConfig
 
 CONNECTIONS = 16
+CORES = len(os.sched_getaffinity(0))
 
 
 @batch
@@ -23,7 +25,7 @@ def dot(a, b):
 def bind(triton, name, dtype):
     triton.bind(
         model_name=name,
-        infer_func=dot,
+        infer_func=[dot] * CORES,  # an instance each
         inputs=[Tensor(name=operand, dtype=dtype, shape=(-1,)) for operand in "ab"],
         outputs=[Tensor(name="result", dtype=dtype, shape=(1,))],
         config=ModelConfig(max_batch_size=CONNECTIONS, batcher=DynamicBatcher()),

@@ -103,19 +103,21 @@ bool parts_are_over(const struct parts *parts)
     return parts->state == PARTS_EPILOGUE;
 }
 
-/* How far no delimiter begins, as one byte of each stretch of its length tells: where that byte is
- * none of a delimiter's, no delimiter lies across it. Most stretches of most bodies are passed over
- * so. */
+/* How far no delimiter begins, as two bytes of each stretch of nearly its length tell: where one of
+ * them is none of a delimiter's, no delimiter lies across both. Of most bodies nearly all stretches
+ * are passed over so. Were it one byte, of random bytes one in fourteen would not tell: a branch that
+ * cannot be foretold so often costs as much as all the rest. */
 static size_t skip_stretches(const struct parts *parts, const char *data, size_t size)
 {
-    const size_t length = parts->delimiter_size;
+    const size_t length = parts->delimiter_size, step = length - 1;
+    const bool *is_in = parts->is_in_delimiter;
     size_t skipped = 0;
     while (size - skipped >= length) {
         const char *stretch = data + skipped;
-        if (parts->is_in_delimiter[(unsigned char)stretch[length - 1]] &&
-            memchr(stretch, '\r', length) != NULL)
+        const unsigned char *pair = (const unsigned char *)stretch + step - 1;
+        if ((is_in[pair[0]] & is_in[pair[1]]) && memchr(stretch, '\r', step) != NULL)
             break;
-        skipped += length;
+        skipped += step;
     }
     return skipped;
 }

@@ -125,6 +125,52 @@ static void bytes_like_a_boundary_are_the_operand_s(void **state)
     }
 }
 
+/* One form of two operands of bytes, which a decoder has to find between boundaries. */
+static void check_found(const char *boundary, const char *operand_bytes, size_t size)
+{
+    struct text form;
+    struct request request;
+    struct problem problem;
+    char type[128];
+    (void)snprintf(type, sizeof type, "multipart/form-data; boundary=%s", boundary);
+    text_init(&form);
+    for (const char *name = "ab"; *name != '\0'; name++) {
+        text_printf(&form, "--%s\r\nContent-Disposition: form-data; name=%c; filename=x\r\n\r\n",
+                    boundary, *name);
+        text_append(&form, operand_bytes, size);
+        text_string(&form, "\r\n");
+    }
+    text_printf(&form, "--%s--\r\n", boundary);
+    assert_int_equal(
+        decode(&request, NULL, type, "dtype=uint8", form.data, form.size, form.size, &problem),
+        ERR_OK);
+    const struct tensor *tensors[] = {&request.pair->a, &request.pair->b};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(tensor_length(tensors[i]), size);
+        assert_memory_equal(operand(&request, tensors[i]), operand_bytes, size);
+    }
+    request_fini(&request);
+    text_fini(&form);
+}
+
+/* The bytes before it are any, or its own, of which one cannot tell how far it is still. */
+static void boundaries_of_all_lengths_are_found_at_all_distances(void **state)
+{
+    (void)state;
+    char boundary[71] = "", any[200], own[200];
+    for (size_t length = 1; length < sizeof boundary; length++) {
+        boundary[length - 1] = (char)('a' + random_next() % 26);
+        for (size_t i = 0; i < sizeof any; i++) {
+            any[i] = (char)random_next();
+            own[i] = random_next() % 4 == 0 ? '-' : boundary[random_next() % length];
+        }
+        for (size_t size = 1; size < sizeof any; size += 1 + random_next() % 4) {
+            check_found(boundary, any, size);
+            check_found(boundary, own, size);
+        }
+    }
+}
+
 /* (1, 2, 3) as float32, in every way in which an operand travels. */
 static const struct kind {
     const char *disposition, *type, *data;
@@ -457,6 +503,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_like_a_boundary_are_the_operand_s),
+        cmocka_unit_test(boundaries_of_all_lengths_are_found_at_all_distances),
         cmocka_unit_test(operands_of_every_kind_go_together_in_either_order),
         cmocka_unit_test(an_array_tells_the_type_of_the_other_operand),
         cmocka_unit_test(what_stands_around_the_parts_is_ignored),

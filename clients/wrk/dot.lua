@@ -358,21 +358,25 @@ local function is_allowed(value, words)
     return false
 end
 
-local function set(name, value)
+local function find(name)
     local names = {}
     for _, row in ipairs(known) do
-        local allowed, what = row[3], row[4]
-        if row[1] == name and what == nil and not is_allowed(value, allowed) then
-            refuse("%s must be %s, not %s", name, table.concat(allowed, " or "), value)
-        elseif row[1] == name and what ~= nil and not value:match(allowed) then
-            refuse("%s must be %s, not %s", name, what, value)
-        elseif row[1] == name then
-            settings[name] = value
-            return
+        if row[1] == name then
+            return row[3], row[4]
         end
         table.insert(names, row[1])
     end
     refuse("unknown setting %s; known are %s", name, table.concat(names, ", "))
+end
+
+local function set(name, value)
+    local allowed, what = find(name)
+    if what == nil and not is_allowed(value, allowed) then
+        refuse("%s must be %s, not %s", name, table.concat(allowed, " or "), value)
+    elseif what ~= nil and not value:match(allowed) then
+        refuse("%s must be %s, not %s", name, what, value)
+    end
+    settings[name] = value
 end
 
 local function read_settings(args)
@@ -470,9 +474,11 @@ function done(summary, latency)
     local broken = errors.connect + errors.read + errors.write + errors.timeout
     local is_checked = threads[1]:get("checked")
     local bad = is_checked and count("refused") or errors.status
-    local not_checked = summary.requests - bad - count("right") - count("wrong")
-    local tally = is_checked and string.format("%d right, %d wrong", count("right"), count("wrong"))
-        or string.format("%d not checked", not_checked)
+    local unread = summary.requests - bad - count("right") - count("wrong")
+    local tally = string.format("%d right, %d wrong", count("right"), count("wrong"))
+    if unread > 0 or not is_checked then
+        tally = unread .. " not checked"
+    end
     io.write(string.format("answers: %s, %d not 2xx, %d socket errors\n", tally, bad, broken))
     io.write(string.format("speed: %.0f requests/s, p50 %d us, p99 %d us\n",
         summary.requests / (summary.duration / 1e6),
@@ -482,7 +488,7 @@ function done(summary, latency)
             io.write(name:gsub("_", " "), ": ", first(name), "\n")
         end
     end
-    if bad > 0 or broken > 0 or count("wrong") > 0 or (is_checked and not_checked > 0) then
+    if bad > 0 or broken > 0 or count("wrong") > 0 or (is_checked and unread > 0) then
         os.exit(1)
     end
 end

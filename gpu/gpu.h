@@ -176,11 +176,12 @@ struct job {
     uint64_t client;         /* who asks, for fairness; jobs of one client have the same number; 0:
                                 nobody in particular, who has no share to keep to */
     int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
-    bool cancelled;          /* __atomic; any thread: then ERR_CLOSED, not computed */
+    bool cancelled;          /* __atomic; job_cancel()'s */
     struct job_port *port;
     enum error (*run)(struct job *job); /* the lab's jobs (lab.h): instead of dot products, on its
                                            thread, with the error that the job gets; else NULL */
-    int64_t load_ns; /* gpu_submit()'s: what it adds to the time of those behind it */
+    int64_t load_ns;       /* gpu_submit()'s: what it adds to the time of those behind it */
+    struct worker *worker; /* likewise: whose it is, or was; NULL: it was never submitted */
     /* set by the device before complete() */
     enum error error;    /* ERR_OK: value[] holds the results */
     int device;          /* which computed it; of the lab's jobs, run() says so */
@@ -189,6 +190,7 @@ struct job {
     struct job_times times;
     /* links of the queue, then of the completed chain */
     struct job *next;
+    struct job **link; /* the queue's, under its lock: what points to the job; NULL: not queued */
     struct dot_value value_one[2]; /* value and task of the common case: no allocation */
     struct dot_task task_one;
 };
@@ -228,5 +230,11 @@ void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial);
 /* ERR_BUSY: the queue is full in jobs or bytes. ERR_CLOSED: draining. On failure the job is still
  * the caller's and complete() is not called. */
 enum error gpu_submit(struct gpu *gpu, int device, struct job *job);
+
+/* Nobody wants the job any more. One that waits leaves its queue, where others may take its place, and
+ * completes before this returns, on the caller's thread; one that a device has in hand ends when that
+ * may, and need not be computed any further. Both with ERR_CLOSED, or ERR_DEADLINE when it is late. The
+ * lab's jobs too. For the submitter, of any job that is not freed: others are left alone. */
+void job_cancel(struct job *job);
 
 #endif

@@ -100,18 +100,31 @@ static bool is_fair(const struct queue *queue, const struct job *job)
 
 /* --- in and out --- */
 
+static struct chain *lane_of(struct queue *queue, const struct job *job)
+{
+    return slice_is_small(&queue->slice, job) ? &queue->small : &queue->large;
+}
+
 static void enter(struct queue *queue, struct job *job)
 {
-    chain_append(slice_is_small(&queue->slice, job) ? &queue->small : &queue->large, job);
+    struct chain *lane = lane_of(queue, job);
+    job->link = lane->end;
+    chain_append(lane, job);
     queue->jobs++;
     queue->bytes += job->bytes;
     if (has_share(queue, job))
         shares_add(queue->shares, job->client, job->bytes);
 }
 
-/* A job that was unlinked. */
-static void leave(struct queue *queue, const struct job *job)
+static void leave(struct queue *queue, struct job *job)
 {
+    *job->link = job->next;
+    if (job->next != NULL)
+        job->next->link = job->link;
+    else
+        lane_of(queue, job)->end = job->link;
+    job->next = NULL;
+    job->link = NULL;
     queue->jobs--;
     queue->bytes -= job->bytes;
     if (has_share(queue, job))
@@ -148,37 +161,26 @@ enum error queue_push(struct queue *queue, struct job *job)
     return error;
 }
 
-/* Unlinks the jobs of one batch from the front. */
+/* The jobs of one batch. */
 static struct job *take_small(struct queue *queue, const struct queue_wish *wish)
 {
-    struct chain *lane = &queue->small;
-    struct job *first = lane->first, **end = &lane->first;
-    uint32_t count = 0;
+    struct chain batch;
     double share = 0;
-    while (*end != NULL && count < wish->max_jobs && share < 1) {
-        struct job *job = *end;
+    chain_init(&batch);
+    for (uint32_t i = 0; queue->small.first != NULL && i < wish->max_jobs && share < 1; i++) {
+        struct job *job = queue->small.first;
         share += slice_share(&wish->limit, job->bytes, job->term_count);
         leave(queue, job);
-        count++;
-        end = &job->next;
+        chain_append(&batch, job);
     }
-    lane->first = *end;
-    *end = NULL;
-    if (lane->first == NULL)
-        lane->end = &lane->first;
-    return first;
+    return batch.first;
 }
 
 static struct job *take_long(struct queue *queue)
 {
     struct job *job = queue->large.first;
-    if (job == NULL)
-        return NULL;
-    queue->large.first = job->next;
-    if (queue->large.first == NULL)
-        queue->large.end = &queue->large.first;
-    job->next = NULL;
-    leave(queue, job);
+    if (job != NULL)
+        leave(queue, job);
     return job;
 }
 
@@ -193,8 +195,7 @@ bool queue_pop(struct queue *queue, const struct queue_wish *wish, struct queue_
     }
     queue->sleeping = false;
     bool is_over = queue->closed && queue->jobs == 0;
-    if (queue->small.first != NULL)
-        ret->small = take_small(queue, wish);
+    ret->small = take_small(queue, wish);
     if (wish->wants_long)
         ret->long_job = take_long(queue);
     assert(queue_is_sane(queue));
@@ -202,40 +203,22 @@ bool queue_pop(struct queue *queue, const struct queue_wish *wish, struct queue_
     return !is_over;
 }
 
-enum error job_dropped(const struct job *job, int64_t now_ns)
+bool queue_remove(struct queue *queue, struct job *job)
 {
-    if (__atomic_load_n(&job->cancelled, __ATOMIC_RELAXED))
-        return ERR_CLOSED;
-    return job->deadline_ns != 0 && now_ns >= job->deadline_ns ? ERR_DEADLINE : ERR_OK;
-}
-
-static void sweep_lane(struct queue *queue, struct chain *lane, int64_t now_ns,
-                       struct chain *dropped)
-{
-    struct job **at = &lane->first;
-    while (*at != NULL) {
-        struct job *job = *at;
-        if (job_dropped(job, now_ns) == ERR_OK) {
-            at = &job->next;
-            continue;
-        }
-        *at = job->next;
-        leave(queue, job);
-        chain_append(dropped, job);
-    }
-    lane->end = at;
-}
-
-struct job *queue_sweep(struct queue *queue, int64_t now_ns)
-{
-    struct chain dropped;
-    chain_init(&dropped);
     (void)pthread_mutex_lock(&queue->lock);
-    sweep_lane(queue, &queue->small, now_ns, &dropped);
-    sweep_lane(queue, &queue->large, now_ns, &dropped);
+    bool is_here = job->link != NULL;
+    if (is_here)
+        leave(queue, job);
     assert(queue_is_sane(queue));
     (void)pthread_mutex_unlock(&queue->lock);
-    return dropped.first;
+    return is_here;
+}
+
+enum error job_dropped(const struct job *job, int64_t now_ns)
+{
+    if (job->deadline_ns != 0 && now_ns >= job->deadline_ns)
+        return ERR_DEADLINE;
+    return __atomic_load_n(&job->cancelled, __ATOMIC_RELAXED) ? ERR_CLOSED : ERR_OK;
 }
 
 void queue_close(struct queue *queue)

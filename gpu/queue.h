@@ -1,9 +1,9 @@
 /* queue.h - bounded queue of jobs between the threads that submit and one device's worker.
  *
- * Door: queue_push() from any thread; queue_pop() and queue_sweep() from one worker, which takes what
+ * Door: queue_push() and queue_remove() from any thread; queue_pop() from one worker, which takes what
  * is waiting. A full queue refuses (ERR_BUSY, HTTP 503) and never waits for room, so that a slow
  * device shows as back-pressure and not as growing memory. Small jobs and long ones wait in a lane
- * each, in order. Jobs are linked by job->next: nothing is allocated.
+ * each, in order. Jobs are linked by job->next and job->link: nothing is allocated.
  */
 #ifndef GPU_QUEUE_H
 #define GPU_QUEUE_H
@@ -48,10 +48,10 @@ struct queue_catch {
 /* False: closed, and nothing was waiting. */
 bool queue_pop(struct queue *queue, const struct queue_wish *wish, struct queue_catch *ret);
 
-/* Takes out all jobs that are not to be computed any more; chained by next. */
-struct job *queue_sweep(struct queue *queue, int64_t now_ns);
+/* Takes out one job that was pushed here, in constant time. False: it was popped or removed before. */
+bool queue_remove(struct queue *queue, struct job *job);
 
-/* Why a job is not computed any more: ERR_CLOSED when cancelled, ERR_DEADLINE past it; ERR_OK: it is. */
+/* Why a job is not computed any more: ERR_DEADLINE past it, ERR_CLOSED when cancelled; ERR_OK: it is. */
 enum error job_dropped(const struct job *job, int64_t now_ns);
 
 /* No further pushes; what is queued is still popped. May be called again. */

@@ -14,10 +14,7 @@
 #include "gpu/now.h"
 #include "gpu/partial.h"
 
-enum {
-    TURNS = 8,               /* long jobs that take turns; further ones wait in the queue */
-    SWEEP_NS = 10 * 1000000, /* how often the queue is searched for jobs that nobody wants */
-};
+enum { TURNS = 8 }; /* long jobs that take turns; further ones wait in the queue */
 
 /* A long job in the making. */
 struct turn {
@@ -44,7 +41,6 @@ struct worker {
     struct turn turn[TURNS];  /* the worker's */
     unsigned turn_count;      /* the worker's; those that are not free */
     unsigned turn_next;       /* the worker's; where the search for the next begins */
-    int64_t swept_ns;         /* the worker's */
     struct slice slice;       /* the worker's; the one that is computed */
     struct counts counts;
     atomic_llong busy_since_ns; /* any thread, relaxed; 0: idle */
@@ -253,18 +249,6 @@ static void turn_run(struct worker *worker)
         turn_finish(worker, turn, ERR_OK);
 }
 
-/* While long jobs keep the worker, jobs behind them may have become pointless. */
-static void sweep(struct worker *worker)
-{
-    int64_t now = now_ns();
-    if (now - worker->swept_ns < SWEEP_NS)
-        return;
-    worker->swept_ns = now;
-    struct job *first = queue_sweep(worker->queue, now);
-    if (first != NULL)
-        batch_run(worker, first);
-}
-
 /* --- the thread --- */
 
 static void *worker_main(void *context)
@@ -285,10 +269,8 @@ static void *worker_main(void *context)
             turn_take(worker, catch.long_job);
         if (catch.small != NULL)
             batch_run(worker, catch.small);
-        if (worker->turn_count > 0) {
+        if (worker->turn_count > 0)
             turn_run(worker);
-            sweep(worker);
-        }
     }
 }
 
@@ -335,10 +317,21 @@ enum error worker_push(struct worker *worker, struct job *job)
     if (failover_is_lost(&worker->failover))
         return ERR_NO_DEVICE;
     (void)atomic_fetch_add_explicit(&worker->load_ns, load_ns, memory_order_relaxed);
+    job->worker = worker;
     enum error error = queue_push(worker->queue, job);
     if (error != ERR_OK)
         (void)atomic_fetch_sub_explicit(&worker->load_ns, load_ns, memory_order_relaxed);
     return error;
+}
+
+/* What nobody has in hand is completed here: a device that hangs would keep its place in the queue, its
+ * operands and its client's share. */
+void job_cancel(struct job *job)
+{
+    struct worker *worker = job->worker;
+    __atomic_store_n(&job->cancelled, true, __ATOMIC_RELAXED);
+    if (worker != NULL && queue_remove(worker->queue, job))
+        batch_run(worker, job); /* of dropped ones alone: no device is touched */
 }
 
 /* 1. The queue is closed: from here no job is accepted.

@@ -313,7 +313,7 @@ static void log_access(const struct exchange *exchange)
 
 static void cancel_jobs(struct exchange *exchange)
 {
-    __atomic_store_n(&exchange->job.cancelled, true, __ATOMIC_RELAXED);
+    job_cancel(&exchange->job);
     dot_cancel(&exchange->dot);
 }
 

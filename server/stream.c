@@ -329,7 +329,7 @@ void stream_on_slice(struct stream *stream, struct job *job)
 void stream_cancel(struct stream *stream)
 {
     for (struct slice *slice = stream != NULL ? stream->out : NULL; slice; slice = slice->next)
-        __atomic_store_n(&slice->job.cancelled, true, __ATOMIC_RELAXED);
+        job_cancel(&slice->job);
 }
 
 static int64_t most(int64_t x, int64_t y)

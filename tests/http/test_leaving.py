@@ -42,6 +42,29 @@ def test_a_client_that_leaves_while_queued_is_noticed_and_its_job_never_computed
 
 @pytest.mark.every_build
 @pytest.mark.parametrize("leave", WAYS)
+def test_a_client_that_leaves_gives_back_its_share_of_the_queue(start_faulty, leave):
+    daemon = start_faulty(queue_jobs=4, client_share_percent=50)
+    with occupied(daemon):
+        in_hand = daemon.get("/v1/status").ok()["memory"]["used_bytes"]
+        before = daemon.get("/v1/devices").ok()["devices"][1]
+        for _ in range(3):
+            wires = [daemon.wire() for _ in range(2)]
+            for wire in wires:
+                wire.send(post("/v1/dot?device=cuda", json.dumps({"a": [1] * 999, "b": [2] * 999})))
+            daemon.wait_status(lambda status: queued(status) == 2)
+            daemon.get("/v1/dot?a=1&b=2&device=cuda").problem(503, "busy")
+            for wire in wires:
+                leave(wire)
+            status = daemon.wait_status(lambda status: queued(status) == 0)  # the device hangs on
+            assert status["memory"]["used_bytes"] == in_hand
+    daemon.wait_idle()
+    after = daemon.get("/v1/devices").ok()["devices"][1]
+    assert after["cancelled_total"] == before["cancelled_total"] + 6
+    assert after["jobs_total"] == before["jobs_total"] + 1  # the occupier's
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("leave", WAYS)
 def test_a_client_that_leaves_while_the_device_has_its_job_is_noticed(start_faulty, leave):
     daemon = start_faulty()
     daemon.fault.say("hang")

@@ -164,10 +164,11 @@ static void cancelled_and_late_jobs_come_back_without_running(void **state)
     submit(lab_of(state), &desk, &cancelled);
     late = (struct job){.port = &desk.port, .run = pass_gate, .deadline_ns = 1};
     assert_int_equal(lab_submit(lab_of(state), &late), ERR_OK);
-    __atomic_store_n(&cancelled.cancelled, true, __ATOMIC_RELAXED);
+    job_cancel(&cancelled);
+    assert_int_equal(desk.jobs, 1); /* while the lab is busy with another */
+    assert_int_equal(cancelled.error, ERR_CLOSED);
     desk_open(&desk);
     desk_wait(&desk, 3);
-    assert_int_equal(cancelled.error, ERR_CLOSED);
     assert_int_equal(late.error, ERR_DEADLINE);
     assert_int_equal(desk.runs, 1);
     assert_int_equal(lab_counts(lab_of(state)).jobs_total, 1);
@@ -349,7 +350,7 @@ static enum error run_dropped(struct job *job)
     if (dropped->is_late)
         job->deadline_ns = 1;
     else
-        __atomic_store_n(&job->cancelled, true, __ATOMIC_RELAXED);
+        job_cancel(job);
     switch (dropped->work) {
     case DOT:
         return lab_dot(call->lab, call->rung, 0, job, &call->problem);

@@ -120,7 +120,7 @@ static void long_jobs_end_between_slices_when_cancelled_or_late(void **state)
         if (late) /* the device has the job, but waits */
             job.deadline_ns = 1;
         else
-            __atomic_store_n(&job.cancelled, true, __ATOMIC_RELAXED);
+            job_cancel(&job);
         faulty_hold(false);
         sink_wait(&sink, 1);
         assert_int_equal(job.error, late ? ERR_DEADLINE : ERR_CLOSED);
@@ -133,7 +133,7 @@ static void long_jobs_end_between_slices_when_cancelled_or_late(void **state)
     }
 }
 
-static void jobs_that_nobody_wants_leave_the_queue_behind_long_ones(void **state)
+static void cancelled_jobs_leave_the_queue_behind_long_ones(void **state)
 {
     (void)state;
     enum { JOBS = 12 }; /* more than take turns */
@@ -149,11 +149,11 @@ static void jobs_that_nobody_wants_leave_the_queue_behind_long_ones(void **state
         if (i == 0)
             faulty_wait_held();
     }
-    __atomic_store_n(&job[JOBS - 1].cancelled, true, __ATOMIC_RELAXED);
-    faulty_step();
-    sink_wait(&gone, 1);
-    assert_int_equal(sink.jobs, 0);
+    job_cancel(&job[JOBS - 1]);
+    assert_int_equal(gone.jobs, 1);
     assert_int_equal(job[JOBS - 1].error, ERR_CLOSED);
+    assert_int_equal(gpu_device_counts(gpu, 1).queued_jobs, JOBS - 2); /* and one is in hand */
+    assert_int_equal(sink.jobs, 0);
     faulty_hold(false);
     sink_wait(&sink, JOBS - 1);
     for (int i = 0; i < JOBS - 1; i++)
@@ -297,7 +297,7 @@ int main(void)
         cmocka_unit_test(small_jobs_pass_between_the_slices_of_a_long_one),
         cmocka_unit_test(long_jobs_take_turns),
         cmocka_unit_test(long_jobs_end_between_slices_when_cancelled_or_late),
-        cmocka_unit_test(jobs_that_nobody_wants_leave_the_queue_behind_long_ones),
+        cmocka_unit_test(cancelled_jobs_leave_the_queue_behind_long_ones),
         cmocka_unit_test(long_jobs_have_the_values_of_whole_ones),
         cmocka_unit_test(jobs_add_to_partial_sums_on_every_road),
         cmocka_unit_test(a_partial_sum_is_added_to_once_whatever_fails),

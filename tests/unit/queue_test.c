@@ -106,26 +106,23 @@ static void long_jobs_wait_in_a_lane_of_their_own(void **state)
     queue_destroy(queue);
 }
 
-static void unwanted_jobs_are_swept_from_both_lanes(void **state)
+static void any_job_may_be_removed_from_either_lane(void **state)
 {
     (void)state;
     struct queue *queue = queue_of_shares(8, 1000, 50);
-    struct job job[6] = {{.cancelled = true, .term_count = SLICE},
-                         {.term_count = SLICE},
-                         {.deadline_ns = 5, .term_count = SLICE},
-                         {.deadline_ns = 6},
-                         {.cancelled = true},
-                         {0}};
+    struct job job[6] = {{.term_count = SLICE}, {.term_count = SLICE}, {.term_count = SLICE},
+                         {.bytes = 7},          {.bytes = 8},          {.bytes = 9}};
     for (int i = 0; i < 6; i++) {
         job[i].client = 1 + (uint64_t)i / 3;
         assert_int_equal(queue_push(queue, &job[i]), ERR_OK);
     }
-    struct job *swept = queue_sweep(queue, 5);
-    assert_ptr_equal(swept, &job[4]);
-    assert_ptr_equal(swept->next, &job[0]);
-    assert_ptr_equal(swept->next->next, &job[2]);
-    assert_null(swept->next->next->next);
+    static const int removed[] = {0, 2, 4}; /* the first, the last, one between */
+    for (int i = 0; i < 3; i++) {
+        assert_true(queue_remove(queue, &job[removed[i]]));
+        assert_false(queue_remove(queue, &job[removed[i]]));
+    }
     assert_int_equal(queue_state(queue).jobs, 3);
+    assert_int_equal(queue_state(queue).bytes, 16);
     assert_int_equal(queue_push(queue, &job[2]), ERR_OK); /* the lanes end where they should */
     assert_int_equal(queue_push(queue, &job[4]), ERR_OK);
     const struct queue_wish wish = {8, limit, true, false};
@@ -134,9 +131,32 @@ static void unwanted_jobs_are_swept_from_both_lanes(void **state)
     assert_ptr_equal(catch.small, &job[3]);
     assert_ptr_equal(job[3].next, &job[5]);
     assert_ptr_equal(job[5].next, &job[4]);
+    assert_null(job[4].next);
     assert_ptr_equal(catch.long_job, &job[1]);
+    assert_false(queue_remove(queue, &job[5]));
+    assert_true(queue_remove(queue, &job[2])); /* the only one */
+    assert_int_equal(queue_state(queue).jobs, 0);
+    assert_int_equal(queue_push(queue, &job[0]), ERR_OK);
     assert_true(queue_pop(queue, &wish, &catch));
-    assert_ptr_equal(catch.long_job, &job[2]);
+    assert_ptr_equal(catch.long_job, &job[0]);
+    queue_destroy(queue);
+}
+
+static void removed_jobs_free_their_clients_share(void **state)
+{
+    (void)state;
+    struct queue *queue = queue_of_shares(10, 1000, 30);
+    struct job job[4] = {{.bytes = 100}, {.bytes = 100}, {.bytes = 100}, {.bytes = 200}};
+    for (int i = 0; i < 4; i++) {
+        job[i].client = 7;
+        assert_int_equal(queue_push(queue, &job[i]), i < 3 ? ERR_OK : ERR_BUSY);
+    }
+    assert_true(queue_remove(queue, &job[1]));
+    assert_int_equal(queue_push(queue, &job[3]), ERR_BUSY); /* a third of the bytes is free */
+    assert_true(queue_remove(queue, &job[0]));
+    assert_int_equal(queue_push(queue, &job[3]), ERR_OK);
+    assert_int_equal(queue_state(queue).bytes, 300);
+    (void)pop(queue, 10);
     queue_destroy(queue);
 }
 
@@ -325,8 +345,9 @@ int main(void)
         cmocka_unit_test(queue_gives_jobs_back_in_order_up_to_the_batch),
         cmocka_unit_test(queue_ends_a_batch_with_the_job_that_fills_it),
         cmocka_unit_test(long_jobs_wait_in_a_lane_of_their_own),
-        cmocka_unit_test(unwanted_jobs_are_swept_from_both_lanes),
+        cmocka_unit_test(any_job_may_be_removed_from_either_lane),
         cmocka_unit_test(a_client_may_take_only_his_share_of_the_jobs),
+        cmocka_unit_test(removed_jobs_free_their_clients_share),
         cmocka_unit_test(a_client_may_take_only_his_share_of_the_bytes),
         cmocka_unit_test(shares_are_counted_exactly),
         cmocka_unit_test(queue_refuses_when_full),

@@ -132,33 +132,105 @@ static void a_full_queue_refuses_and_keeps_what_it_took(void **state)
     gpu_close(gpu);
 }
 
-static void cancelled_and_late_jobs_complete_with_their_error(void **state)
+static void jobs_that_wait_are_dropped_when_late(void **state)
 {
     (void)state;
     struct gpu *gpu = open_gpu(&small_config);
     struct sink sink;
-    struct job occupier, cancelled, late, good;
+    struct job occupier, late, good;
     sink_init(&sink);
     occupy(gpu, &occupier, &sink);
-    job_init(&cancelled, &sink);
     job_init(&late, &sink);
     job_init(&good, &sink);
     late.deadline_ns = 1; /* long past */
     good.deadline_ns = INT64_MAX;
-    assert_int_equal(gpu_submit(gpu, 1, &cancelled), ERR_OK);
     assert_int_equal(gpu_submit(gpu, 1, &late), ERR_OK);
     assert_int_equal(gpu_submit(gpu, 1, &good), ERR_OK);
-    __atomic_store_n(&cancelled.cancelled, true, __ATOMIC_RELAXED);
     faulty_hold(false);
-    sink_wait(&sink, 4);
-    assert_int_equal(cancelled.error, ERR_CLOSED);
+    sink_wait(&sink, 3);
     assert_int_equal(late.error, ERR_DEADLINE);
     check_result(&good);
     assert_int_equal(good.batch_size, 1);
     struct device_counts counts = gpu_device_counts(gpu, 1);
     assert_int_equal(counts.jobs_total, 2);
-    assert_int_equal(counts.cancelled_total, 1);
+    assert_int_equal(counts.cancelled_total, 0);
     assert_int_equal(counts.expired_total, 1);
+    gpu_close(gpu);
+}
+
+static void cancelled_jobs_leave_a_hanging_devices_queue_to_others(void **state)
+{
+    (void)state;
+    struct gpu_config config = small_config;
+    config.queue_jobs = 8;
+    config.client_share_percent = 50;
+    struct gpu *gpu = open_gpu(&config);
+    struct sink sink, gone;
+    struct job occupier, job[8], later[4];
+    sink_init(&sink);
+    sink_init(&gone);
+    occupy(gpu, &occupier, &sink);
+    for (unsigned i = 0; i < 8; i++) {
+        job_init(&job[i], i % 2 ? &gone : &sink);
+        job[i].client = 1 + i % 2;
+        job[i].deadline_ns = i == 7 ? 1 : INT64_MAX;
+        assert_int_equal(gpu_submit(gpu, 1, &job[i]), ERR_OK);
+    }
+    for (unsigned i = 1; i < 8; i += 2) {
+        job_cancel(&job[i]);
+        assert_int_equal(gone.jobs, (i + 1) / 2); /* no wait */
+        assert_int_equal(job[i].error, i == 7 ? ERR_DEADLINE : ERR_CLOSED);
+    }
+    assert_int_equal(gpu_device_counts(gpu, 1).queued_jobs, 4);
+    assert_int_equal(gpu_device_counts(gpu, 1).queued_bytes, 4 * sizeof operands);
+    for (unsigned i = 0; i < 4; i++) {
+        job_init(&later[i], &sink);
+        later[i].client = 2;
+        assert_int_equal(gpu_submit(gpu, 1, &later[i]), ERR_OK);
+    }
+    faulty_hold(false);
+    sink_wait(&sink, 9);
+    for (unsigned i = 0; i < 4; i++) {
+        check_result(&job[2 * i]);
+        check_result(&later[i]);
+    }
+    assert_int_equal(gone.jobs, 4);
+    struct device_counts counts = gpu_device_counts(gpu, 1);
+    assert_int_equal(counts.cancelled_total, 3);
+    assert_int_equal(counts.expired_total, 1);
+    assert_int_equal(counts.jobs_total, 9);
+    gpu_close(gpu);
+}
+
+static void jobs_may_be_cancelled_whatever_has_become_of_them(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(&small_config);
+    struct sink sink;
+    struct job in_hand, waiting, unsubmitted, refused[4];
+    sink_init(&sink);
+    occupy(gpu, &in_hand, &sink);
+    job_init(&waiting, &sink);
+    job_init(&unsubmitted, &sink);
+    assert_int_equal(gpu_submit(gpu, 1, &waiting), ERR_OK);
+    for (int i = 0; i < 4; i++) {
+        job_init(&refused[i], &sink);
+        assert_int_equal(gpu_submit(gpu, 1, &refused[i]), i < 3 ? ERR_OK : ERR_BUSY);
+    }
+    job_cancel(&unsubmitted);
+    job_cancel(&refused[3]);
+    assert_int_equal(sink.jobs, 0);
+    job_cancel(&waiting);
+    job_cancel(&waiting);
+    assert_int_equal(sink.jobs, 1);
+    job_cancel(&in_hand); /* its batch is under way, and goes on */
+    assert_int_equal(sink.jobs, 1);
+    faulty_hold(false);
+    sink_wait(&sink, 5);
+    check_result(&in_hand);
+    job_cancel(&in_hand);
+    gpu_drain(gpu);
+    assert_int_equal(sink.jobs, 5);
     gpu_close(gpu);
 }
 
@@ -435,7 +507,9 @@ int main(void)
         cmocka_unit_test(every_device_computes_queued_jobs),
         cmocka_unit_test(waiting_jobs_form_batches_and_ports_are_called_once_each),
         cmocka_unit_test(a_full_queue_refuses_and_keeps_what_it_took),
-        cmocka_unit_test(cancelled_and_late_jobs_complete_with_their_error),
+        cmocka_unit_test(jobs_that_wait_are_dropped_when_late),
+        cmocka_unit_test(cancelled_jobs_leave_a_hanging_devices_queue_to_others),
+        cmocka_unit_test(jobs_may_be_cancelled_whatever_has_become_of_them),
         cmocka_unit_test(drain_answers_what_was_accepted_and_refuses_the_rest),
         cmocka_unit_test(a_lost_devices_jobs_are_computed_on_the_cpu_and_it_is_avoided),
         cmocka_unit_test(a_device_short_of_memory_gets_each_job_alone),

@@ -63,6 +63,7 @@ static void refuse_parameters(struct exchange *exchange)
 
 void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *mhd)
 {
+    loop_awake(loop);
     struct connection *connection = connection_of(mhd);
     struct exchange *exchange = connection != NULL ? exchange_new(loop_exchanges(loop)) : NULL;
     if (exchange == NULL)
@@ -280,7 +281,8 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
                                     size_t *data_size, void **closure)
 {
     struct exchange *exchange = *closure;
-    (void)loop, (void)mhd, (void)url; /* the target as it came is read instead of the decoded url */
+    (void)mhd, (void)url; /* the target as it came is read instead of the decoded url */
+    loop_awake(loop);
     if (exchange == NULL || exchange->connection->is_cut)
         return MHD_NO;
     if (exchange->state == EXCHANGE_REFUSED && exchange->status != 0)
@@ -322,6 +324,7 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
 {
     struct exchange *exchange = *closure;
     (void)mhd, (void)code;
+    loop_awake(loop);
     if (exchange == NULL)
         return;
     /* A suspended connection cannot complete; one that was resumed can, when its client has gone. */

@@ -22,8 +22,7 @@ static void watch_listeners(struct intake *intake, int operation)
     const struct listen_set *sockets = intake->http->sockets;
     for (int i = 0; i < sockets->count; i++) {
         /* Exclusive: a new connection wakes one loop, not all of them. */
-        struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE,
-                                    .data.ptr = (void *)&sockets->fd[i]};
+        struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE};
         if (epoll_ctl(intake->epoll, operation, sockets->fd[i], &event) != 0)
             log_event(LOG_LEVEL_ERROR, "accept", LOG_S("error", strerror(errno)));
     }
@@ -108,7 +107,7 @@ static void pause_accepting(struct intake *intake, int64_t now_ns)
     intake->accept_after_ns = now_ns + ACCEPT_PAUSE_MS * (int64_t)1000000;
 }
 
-void intake_accept(struct intake *intake, int listener, int64_t now_ns)
+static void accept_some(struct intake *intake, int listener, int64_t now_ns)
 {
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct loop *loop = least_busy(intake->http);
@@ -129,6 +128,13 @@ void intake_accept(struct intake *intake, int listener, int64_t now_ns)
     }
 }
 
+void intake_accept(struct intake *intake, int64_t now_ns)
+{
+    const struct listen_set *sockets = intake->http->sockets;
+    for (int i = 0; i < sockets->count && intake->is_accepting; i++)
+        accept_some(intake, sockets->fd[i], now_ns);
+}
+
 /* For good. A connection whose wake-up has come here comes to nobody else, so the listeners are looked
  * at once more after they are no longer watched. They may be closed as soon as the count says so. */
 static void let_listeners_go(struct intake *intake, int64_t now_ns)
@@ -139,7 +145,7 @@ static void let_listeners_go(struct intake *intake, int64_t now_ns)
     intake->is_accepting = false;
     watch_listeners(intake, EPOLL_CTL_DEL);
     for (int i = 0; i < sockets->count; i++)
-        intake_accept(intake, sockets->fd[i], now_ns);
+        accept_some(intake, sockets->fd[i], now_ns);
     atomic_fetch_sub(&intake->http->accepting, 1);
     http_quiet_changed(intake->http);
 }

@@ -20,7 +20,7 @@ struct intake {
     /* fixed before the loop starts; borrowed */
     struct http *http;
     struct MHD_Daemon *daemon; /* of libmicrohttpd, which gets them */
-    int epoll;                 /* where the listeners are watched, data.ptr an element of sockets */
+    int epoll;                 /* its own: the listeners wake it, without a pointer (loop.c) */
     unsigned connections_max;  /* of this loop */
     /* any thread */
     struct handover_list handed_over; /* by other loops */
@@ -30,8 +30,8 @@ struct intake {
     int64_t accept_after_ns; /* no earlier; 0: at once */
 };
 
-/* Takes what waits at one of the listeners, and gives it to the least busy loops. */
-void intake_accept(struct intake *intake, int listener, int64_t now_ns);
+/* Takes what waits at the listeners, and gives it to the least busy loops. */
+void intake_accept(struct intake *intake, int64_t now_ns);
 
 /* Takes what other loops have handed over. */
 void intake_adopt(struct intake *intake);

@@ -1,9 +1,13 @@
 /* loop.c - the HTTP thread (see loop.h).
  *
- * Order of one round: sleep in epoll; accept; take completed jobs and resume their connections, and
- * those of requests that are late; let libmicrohttpd run; end what is over its deadline. Workers and
- * other loops reach a loop through two lock-free lists and an eventfd, which is written only when the
- * loop sleeps.
+ * Order of one round: sleep in libmicrohttpd's own epoll, which then serves what is ready; take completed
+ * jobs and resume their connections, and those of requests that are late; accept, and see who has
+ * left; end what is over its deadline. Workers and other loops reach a loop through two lock-free lists
+ * and an eventfd, which is written only when the loop sleeps.
+ *
+ * What else may wake the loop is watched in the same epoll, with events that have no pointer:
+ * libmicrohttpd, from 0.9.40 to 2.0, takes those for a wake-up and nothing more. A round costs one
+ * system call; an epoll of our own around the library's costs one more, 1.1 us for whoever is alone.
  */
 #include "server/loop.h"
 
@@ -35,6 +39,8 @@ enum {
     /* A head must fit it. Measured: larger pools cost small requests dearly. */
     CONNECTION_MEMORY_BYTES = LIMIT_HEAD_BYTES,
     EVENTS_A_ROUND = 64,
+    SLEEP_MS = 60000,  /* at most */
+    LOOK_NS = 1000000, /* between two looks around, while the library has work in every round */
     REFUSE_MS = 1000,
     LINGER_MS = 5000,
     LEAVE_IDLE_MS = 500, /* a client that asks again within this hears that the connection closes */
@@ -47,14 +53,15 @@ struct loop {
     unsigned index;
     pthread_t thread;
     bool is_started;
-    int epoll, mhd_epoll, wake;
+    int epoll; /* of clients that leave, or linger; see connection.h */
+    int wake;  /* an eventfd */
     struct MHD_Daemon *daemon;
     struct metrics *metrics; /* its thread counts, any reads */
     /* any thread */
     struct job_port port, slice_port;
     _Atomic(struct job *) completed; /* pushed by workers, taken whole by the loop */
     struct intake intake;            /* of new connections */
-    atomic_bool is_sleeping;         /* set by the loop around epoll_wait() */
+    atomic_bool is_sleeping;         /* set by the loop's thread; see loop_awake() */
     atomic_ullong rounds;            /* loop writes; the watchdog reads */
     atomic_ullong connections_total; /* loop's thread writes, any reads, relaxed: a statistic */
     atomic_bool is_quiet;            /* loop's thread writes, while draining; http_drain() reads */
@@ -65,7 +72,8 @@ struct loop {
     struct connections connections;
     struct exchanges exchanges; /* their count: any thread reads */
     struct deadlines deadlines; /* of exchanges */
-    int64_t now_ns; /* when this round began: exact enough for deadlines, and no call each */
+    int64_t now_ns;    /* when this round began: exact enough for deadlines, and no call each */
+    int64_t looked_ns; /* when look_around() last did */
     const struct config *durations_of; /* whose durations the connections have */
     bool is_leaving;                   /* has begun to */
 };
@@ -119,14 +127,17 @@ static void complete_slices(struct job_port *port, struct job *first)
     take_completed((struct loop *)((char *)port - offsetof(struct loop, slice_port)), first);
 }
 
-static void resume_completed(struct loop *loop)
+/* Says whether there was any. */
+static bool resume_completed(struct loop *loop)
 {
     struct job *job = atomic_exchange(&loop->completed, NULL);
+    bool is_any = job != NULL;
     while (job != NULL) {
         struct job *next = job->next;
         exchange_on_job(exchange_of(loop, job), job);
         job = next;
     }
+    return is_any;
 }
 
 static void refuse_late(struct loop *loop)
@@ -153,6 +164,7 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
                           enum MHD_ConnectionNotificationCode code)
 {
     struct loop *loop = closure;
+    loop_awake(loop);
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *socket_context = open_connection(loop, mhd);
         atomic_fetch_add(&loop->intake.open_count, 1);
@@ -178,41 +190,39 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-static int sleep_ms(struct loop *loop, int64_t deadline_ns)
+void loop_awake(struct loop *loop)
 {
-    MHD_UNSIGNED_LONG_LONG mhd_ms;
-    if (MHD_get_timeout(loop->daemon, &mhd_ms) == MHD_YES && mhd_ms == 0)
-        return 0;
-    if (deadline_ns == INT64_MAX)
-        return -1;
-    int64_t left_ms = (deadline_ns - clock_ns()) / 1000000 + 1;
-    return left_ms < 0 ? 0 : left_ms > 60000 ? 60000 : (int)left_ms;
+    if (!atomic_load_explicit(&loop->is_sleeping, memory_order_relaxed))
+        return;
+    atomic_store(&loop->is_sleeping, false);
+    loop->now_ns = clock_ns();
+    count(&loop->rounds);
 }
 
-static int wait_for_events(struct loop *loop, struct epoll_event *event, int timeout_ms)
+/* Until deadline_ns at most. Says whether the library had anything to tell. */
+static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
 {
+    int64_t left_ms = deadline_ns < INT64_MAX ? (deadline_ns - clock_ns()) / 1000000 + 1 : SLEEP_MS;
     atomic_store(&loop->is_sleeping, true);
     if (atomic_load(&loop->completed) != NULL ||
         atomic_load(&loop->intake.handed_over.first) != NULL ||
-        atomic_load(&loop->http->is_stopping))
-        timeout_ms = 0;
-    int event_count = epoll_wait(loop->epoll, event, EVENTS_A_ROUND, timeout_ms);
-    atomic_store(&loop->is_sleeping, false);
-    return event_count;
+        atomic_load(&loop->http->is_stopping) || left_ms < 0)
+        left_ms = 0;
+    (void)MHD_run_wait(loop->daemon, left_ms < SLEEP_MS ? (int32_t)left_ms : SLEEP_MS);
+    bool has_told = !atomic_load_explicit(&loop->is_sleeping, memory_order_relaxed);
+    loop_awake(loop);
+    return has_told;
 }
 
-/* A source is known by its address: a listener, a connection, or one of the two that ask for nothing
- * but a round. */
-static void handle_events(struct loop *loop, const struct epoll_event *event, int event_count)
+/* Whoever woke the loop without a word is here: a listener, or a client that leaves or lingers. */
+static void look_around(struct loop *loop)
 {
-    const int *listener = loop->http->sockets->fd;
-    for (int i = 0; i < event_count; i++) {
-        void *source = event[i].data.ptr;
-        if ((const int *)source >= listener && (const int *)source < listener + LISTEN_SOCKETS)
-            intake_accept(&loop->intake, *(const int *)source, loop->now_ns);
-        else if (source != &loop->wake && source != &loop->mhd_epoll)
-            connection_on_event(&loop->connections, source);
-    }
+    struct epoll_event event[EVENTS_A_ROUND];
+    int event_count = epoll_wait(loop->epoll, event, EVENTS_A_ROUND, 0);
+    for (int i = 0; i < event_count; i++)
+        connection_on_event(&loop->connections, event[i].data.ptr);
+    intake_accept(&loop->intake, loop->now_ns);
+    loop->looked_ns = loop->now_ns;
 }
 
 /* Idle to our knowledge, but a request may lie unread in the socket. */
@@ -264,17 +274,15 @@ static void settle_durations(struct loop *loop)
     }
 }
 
-static void one_round(struct loop *loop, int timeout_ms, int64_t *deadline_ns)
+/* Begins with sleeping until *deadline_ns. */
+static void one_round(struct loop *loop, int64_t *deadline_ns)
 {
-    struct epoll_event event[EVENTS_A_ROUND];
-    int event_count = wait_for_events(loop, event, timeout_ms);
-    loop->now_ns = clock_ns();
-    count(&loop->rounds);
-    handle_events(loop, event, event_count);
+    bool has_work = sleep_and_serve(loop, *deadline_ns);
+    has_work |= resume_completed(loop);
     intake_adopt(&loop->intake);
-    resume_completed(loop);
+    if (!has_work || loop->now_ns - loop->looked_ns >= LOOK_NS)
+        look_around(loop);
     refuse_late(loop);
-    (void)MHD_run(loop->daemon);
     if (atomic_load(&loop->http->is_late))
         connections_cancel_work(&loop->connections);
     settle_durations(loop);
@@ -292,9 +300,10 @@ static void wind_up(struct loop *loop)
 {
     intake_stop(&loop->intake);
     int64_t deadline_ns, until_ns = clock_ns() + STOP_MS * (int64_t)1000000;
-    do
-        one_round(loop, 1, &deadline_ns);
-    while (!is_quiet(loop) && clock_ns() < until_ns);
+    do {
+        deadline_ns = clock_ns(); /* sleeps a millisecond: what is unread need not be an event */
+        one_round(loop, &deadline_ns);
+    } while (!is_quiet(loop) && clock_ns() < until_ns);
     MHD_stop_daemon(loop->daemon);
     loop->daemon = NULL;
     while (loop->connections.queue[PHASE_LINGER].first != NULL)
@@ -306,7 +315,7 @@ static void *loop_run(void *closure)
     struct loop *loop = closure;
     int64_t deadline_ns = INT64_MAX;
     while (!atomic_load(&loop->http->is_stopping)) {
-        one_round(loop, sleep_ms(loop, deadline_ns), &deadline_ns);
+        one_round(loop, &deadline_ns);
         if (atomic_load(&loop->http->is_draining) || loop->is_leaving)
             (void)is_quiet(loop);
     }
@@ -346,28 +355,29 @@ static bool start_daemon(struct loop *loop)
     return loop->daemon != NULL;
 }
 
-static bool add_source(struct loop *loop, int *fd, uint32_t events)
+/* Without a pointer, so that the library is only woken. */
+static bool add_source(int epoll, int fd, uint32_t events)
 {
-    struct epoll_event event = {.events = events, .data.ptr = fd};
-    return *fd >= 0 && epoll_ctl(loop->epoll, EPOLL_CTL_ADD, *fd, &event) == 0;
+    struct epoll_event event = {.events = events};
+    return fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 static bool open_sources(struct loop *loop)
 {
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (loop->epoll < 0 || !start_daemon(loop))
+    if (!start_daemon(loop))
         return false;
     loop->connections.epoll = loop->epoll;
-    loop->intake.epoll = loop->epoll;
-    loop->intake.daemon = loop->daemon;
     loop->connections.on_late = answer_send_late;
     loop->connections.on_left = exchange_on_left;
     loop->connections.on_cancel = exchange_on_cancel;
-    loop->mhd_epoll = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    int epoll = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    loop->intake.epoll = epoll;
+    loop->intake.daemon = loop->daemon;
     /* Edge-triggered: every write is a new edge, so the eventfd is never read. */
-    return add_source(loop, &loop->wake, EPOLLIN | EPOLLET) &&
-           add_source(loop, &loop->mhd_epoll, EPOLLIN);
+    return add_source(epoll, loop->wake, EPOLLIN | EPOLLET) &&
+           add_source(epoll, loop->epoll, EPOLLIN);
 }
 
 static void loop_free(struct loop *loop)

@@ -1,4 +1,4 @@
-/* loop.h - one HTTP thread: an epoll loop around its own libmicrohttpd daemon.
+/* loop.h - one HTTP thread: a loop around its own libmicrohttpd daemon.
  *
  * libmicrohttpd runs without threads and without a listening socket of its own; the loop accepts,
  * hands connections to the least busy loop, keeps deadlines, takes completed jobs in batches and
@@ -47,6 +47,9 @@ struct intake *loop_intake(struct loop *loop); /* for other loops' intakes */
 
 /* When a call last saw it sleep, or further than the call before: http_well_ns(). */
 int64_t loop_well_ns(struct loop *loop, int64_t now_ns);
+
+/* libmicrohttpd sleeps and calls back in one call: whoever it calls says so first. */
+void loop_awake(struct loop *loop);
 
 /* For exchanges, on the loop's thread. */
 struct http *loop_http(struct loop *loop);

@@ -10,7 +10,7 @@
     X(LIMIT_RANK, rank, 8, "dimensions of an operand")                                            \
     X(LIMIT_PAIRS, pairs, 65536, "pairs of a request")                                            \
     X(LIMIT_ID_BYTES, id_bytes, 128, "bytes of an `id`")                                          \
-    X(LIMIT_HEAD_BYTES, head_bytes, 64 << 10, "bytes of a head, and of what is kept of it")       \
+    X(LIMIT_HEAD_BYTES, head_bytes, 40 << 10, "bytes of a head, and of what is kept of it")       \
     X(LIMIT_QUERY_BYTES, query_bytes, 32 << 10, "bytes of a query string")                        \
     X(LIMIT_QUERY_PARAMETERS, query_parameters, 64, "parameters in it")                           \
     X(LIMIT_NUMBER_BYTES, number_bytes, 4096, "bytes of one number's text")                       \

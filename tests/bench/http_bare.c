@@ -4,7 +4,7 @@
  *   fixed    throws the body away and sends an answer of 200 bytes
  *   suspend  the same, but each request sleeps until a worker thread has seen it
  *   jansson  reads a JSON body with jansson, computes the dot product and sends it
- * All modes: epoll inside libmicrohttpd, a pool of THREADS, 64 KiB a connection, as dotd has.
+ * All modes: epoll inside libmicrohttpd, a pool of THREADS, memory for connections as dotd has it.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -18,7 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_BYTES = 200, CONNECTION_BYTES = 64 * 1024, CONNECTIONS = 16384, BACKLOG = 4096 };
+enum {
+    ANSWER_BYTES = 200,
+    CONNECTION_BYTES = 40 << 10,
+    GROWTH_BYTES = 64 << 10,
+    CONNECTIONS = 16384,
+    BACKLOG = 4096
+};
 enum mode { MODE_FIXED, MODE_SUSPEND, MODE_JANSSON, MODE_COUNT };
 static const char *const mode_names[MODE_COUNT] = {"fixed", "suspend", "jansson"};
 
@@ -189,8 +195,9 @@ static void serve(struct server *server, unsigned threads)
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, server,
         MHD_OPTION_LISTEN_SOCKET, listen_on_loopback(), MHD_OPTION_NOTIFY_COMPLETED, on_completed,
         NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_THREAD_POOL_SIZE,
-        threads > 1 ? threads : 0, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)GROWTH_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0,
+        MHD_OPTION_END);
     if (server->daemon == NULL) {
         fprintf(stderr, "http_bare: libmicrohttpd does not start\n");
         exit(1);

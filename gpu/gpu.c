@@ -130,6 +130,11 @@ static void buffers_release(void *context, struct block block)
     pool_release(context, block);
 }
 
+static enum error buffers_extend(void *context, size_t size, struct block *block)
+{
+    return pool_extend(context, size, block);
+}
+
 static enum error buffers_open(struct gpu *gpu, struct problem *problem)
 {
     bool can_pin = false;
@@ -139,7 +144,8 @@ static enum error buffers_open(struct gpu *gpu, struct problem *problem)
     if (pool_create(&gpu->pool, gpu->config.budget_bytes, pinned) != ERR_OK)
         return problem_set(problem, ERR_NOMEM, "cannot map %zu bytes for operands",
                            gpu->config.budget_bytes);
-    gpu->buffers = (struct buffer_source){buffers_acquire, buffers_release, gpu->pool};
+    gpu->buffers =
+        (struct buffer_source){buffers_acquire, buffers_release, buffers_extend, gpu->pool};
     buffers_pin(gpu);
     return ERR_OK;
 }

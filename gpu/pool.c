@@ -1,8 +1,9 @@
 /* pool.c - memory for operands (see pool.h).
  *
  * The region is cut into granules; every granule has a record beside the region. A run of granules
- * is free, or one large block, or a slab of small blocks of one class. A free small block holds the
- * link of its class's list in its own first bytes.
+ * is free, or one large block, or a slab of small blocks of one class. A large block grows into the
+ * free run behind it where there is one. A free small block holds the link of its class's list in its
+ * own first bytes.
  */
 #include "gpu/pool.h"
 
@@ -131,6 +132,24 @@ static uint32_t run_take(struct pool *pool, struct area *area, uint32_t length,
         run_link(pool, area, run + length);
     }
     return run;
+}
+
+/* Takes what a large run lacks from the free one behind it. */
+static bool run_extend(struct pool *pool, struct area *area, uint32_t run, uint32_t length)
+{
+    const struct granule *granule = pool->granule;
+    uint32_t more = length - granule[run].length, end = run + granule[run].length;
+    assert(granule[run].state == RUN_LARGE && length > granule[run].length);
+    if (end >= area->end || granule[end].state != RUN_FREE || granule[end].length < more)
+        return false;
+    uint32_t rest = granule[end].length - more;
+    run_unlink(pool, area, end);
+    run_mark(pool, run, length, RUN_LARGE);
+    if (rest > 0) {
+        run_mark(pool, run + length, rest, RUN_FREE);
+        run_link(pool, area, run + length);
+    }
+    return true;
 }
 
 /* Joins the run with free neighbours in its area. */
@@ -376,11 +395,49 @@ enum error pool_acquire(struct pool *pool, size_t size, struct block *ret)
     return ERR_OK;
 }
 
+static bool is_run_pinned(const struct pool *pool, uint32_t run)
+{
+    return run < pool->area[0].end;
+}
+
+/* Under the lock. */
+static bool extend_locked(struct pool *pool, size_t size, const struct block *block)
+{
+    const uint32_t run = run_of(pool, block->data);
+    const bool is_pinned = is_run_pinned(pool, run);
+    const size_t more = size - block->size;
+    if (more > pool->budget_bytes - pool->used_bytes ||
+        !run_extend(pool, &pool->area[is_pinned ? 0 : 1], run,
+                    (uint32_t)(size / POOL_GRANULE_BYTES)))
+        return false;
+    pool->used_bytes += more;
+    if (is_pinned)
+        pool->pinned_used_bytes += more;
+    ASAN_UNPOISON_MEMORY_REGION((char *)block->data + block->size, more);
+    return true;
+}
+
+enum error pool_extend(struct pool *pool, size_t size, struct block *block)
+{
+    assert(size > block->size);
+    if (size > pool->budget_bytes || block->size <= POOL_SMALL_BYTES)
+        return ERR_NOMEM; /* the first also: too large to round up */
+    const size_t rounded = block_size(size);
+    (void)pthread_mutex_lock(&pool->lock);
+    bool is_extended = extend_locked(pool, rounded, block);
+    assert(pool_is_sane(pool));
+    (void)pthread_mutex_unlock(&pool->lock);
+    if (!is_extended)
+        return ERR_NOMEM;
+    block->size = rounded;
+    return ERR_OK;
+}
+
 void pool_release(struct pool *pool, struct block block)
 {
     uint32_t run = run_of(pool, block.data);
     assert(run < pool->area[1].end);
-    bool is_pinned = run < pool->area[0].end;
+    bool is_pinned = is_run_pinned(pool, run);
     struct area *area = &pool->area[is_pinned ? 0 : 1];
     (void)pthread_mutex_lock(&pool->lock);
     assert(block.size <= pool->used_bytes);

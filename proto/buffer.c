@@ -37,7 +37,7 @@ static void heap_release(void *context, struct block block)
     free(block.data);
 }
 
-const struct buffer_source buffer_heap = {heap_acquire, heap_release, NULL};
+const struct buffer_source buffer_heap = {heap_acquire, heap_release, NULL, NULL};
 
 void buffer_init(struct buffer *buffer, const struct buffer_source *source)
 {
@@ -52,6 +52,15 @@ void buffer_fini(struct buffer *buffer)
     buffer->used = 0;
 }
 
+/* Without a copy, and without the memory for two. */
+static enum error extend(struct buffer *buffer, size_t size)
+{
+    const struct buffer_source *source = buffer->source;
+    if (buffer->block.data == NULL || source->extend == NULL)
+        return ERR_NOMEM;
+    return source->extend(source->context, size, &buffer->block);
+}
+
 enum error buffer_reserve(struct buffer *buffer, size_t size)
 {
     assert(buffer_is_sane(buffer));
@@ -59,6 +68,9 @@ enum error buffer_reserve(struct buffer *buffer, size_t size)
         return ERR_OK;
     size_t half_more =
         buffer->block.size + buffer->block.size / 2; /* below SIZE_MAX: it is memory */
+    if (extend(buffer, size > half_more ? size : half_more) == ERR_OK ||
+        extend(buffer, size) == ERR_OK)
+        return ERR_OK;
     struct block block;
     const struct buffer_source *source = buffer->source;
     enum error err = source->acquire(source->context, size > half_more ? size : half_more, &block);

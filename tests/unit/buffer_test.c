@@ -63,7 +63,7 @@ static void growth_keeps_the_used_bytes_and_copies_seldom(void **state)
 {
     (void)state;
     struct counting_source counts = {.budget = SIZE_MAX};
-    const struct buffer_source source = {counting_acquire, counting_release, &counts};
+    const struct buffer_source source = {counting_acquire, counting_release, NULL, &counts};
     struct buffer buffer;
     buffer_init(&buffer, &source);
     for (size_t i = 0; i < 100000; i++) {
@@ -77,6 +77,39 @@ static void growth_keeps_the_used_bytes_and_copies_seldom(void **state)
     assert_int_equal(counts.released, counts.acquired - 1);
     buffer_fini(&buffer);
     assert_int_equal(counts.held, 0);
+}
+
+/* A source with room behind every block for `budget` bytes in all. */
+static enum error extending_extend(void *context, size_t size, struct block *block)
+{
+    const struct counting_source *counts = context;
+    if (size > counts->budget)
+        return ERR_NOMEM;
+    block->size = size;
+    return ERR_OK;
+}
+
+static void growth_where_the_data_lie_copies_nothing(void **state)
+{
+    (void)state;
+    struct counting_source counts = {.budget = 1000};
+    const struct buffer_source source = {counting_acquire, counting_release, extending_extend,
+                                         &counts};
+    struct buffer buffer;
+    buffer_init(&buffer, &source);
+    assert_int_equal(buffer_reserve(&buffer, 1000), ERR_OK);
+    buffer.block.size = 100; /* the rest is what may be had */
+    const void *data = buffer.block.data;
+    assert_int_equal(buffer_reserve(&buffer, 110), ERR_OK);
+    assert_int_equal(buffer.block.size, 150); /* by half */
+    assert_int_equal(buffer_reserve(&buffer, 900), ERR_OK);
+    assert_int_equal(buffer.block.size, 900);
+    assert_int_equal(buffer_reserve(&buffer, 950), ERR_OK); /* half more cannot be had */
+    assert_int_equal(buffer.block.size, 950);
+    assert_ptr_equal(buffer.block.data, data);
+    assert_int_equal(counts.acquired, 1);
+    buffer.block.size = 1000;
+    buffer_fini(&buffer);
 }
 
 static void reserve_within_the_block_changes_nothing(void **state)
@@ -97,7 +130,7 @@ static void failed_growth_leaves_the_buffer_as_it_was(void **state)
 {
     (void)state;
     struct counting_source counts = {.budget = 4096};
-    const struct buffer_source source = {counting_acquire, counting_release, &counts};
+    const struct buffer_source source = {counting_acquire, counting_release, NULL, &counts};
     struct buffer buffer;
     buffer_init(&buffer, &source);
     assert_int_equal(buffer_reserve(&buffer, 1024), ERR_OK);
@@ -155,6 +188,7 @@ int main(void)
         cmocka_unit_test(heap_gives_aligned_blocks_of_at_least_the_size),
         cmocka_unit_test(heap_refuses_what_cannot_be),
         cmocka_unit_test(growth_keeps_the_used_bytes_and_copies_seldom),
+        cmocka_unit_test(growth_where_the_data_lie_copies_nothing),
         cmocka_unit_test(reserve_within_the_block_changes_nothing),
         cmocka_unit_test(failed_growth_leaves_the_buffer_as_it_was),
         cmocka_unit_test(align_moves_used_to_the_next_multiple),

@@ -549,7 +549,7 @@ static void release_nothing(void *context, struct block block)
 static void a_full_memory_budget_is_told(void **state)
 {
     (void)state;
-    static const struct buffer_source full = {acquire_nothing, release_nothing, NULL};
+    static const struct buffer_source full = {acquire_nothing, release_nothing, NULL, NULL};
     const char *body = "{\"a\":[1],\"b\":[2]}";
     struct request request;
     struct problem problem;

@@ -405,7 +405,7 @@ static enum error refuse_acquire(void *context, size_t size, struct block *ret)
 static void missing_memory_is_told(void **state)
 {
     (void)state;
-    const struct buffer_source refuse = {refuse_acquire, buffer_heap.release, NULL};
+    const struct buffer_source refuse = {refuse_acquire, buffer_heap.release, NULL, NULL};
     struct reading reading;
     reading_begin(&reading, DTYPE_FLOAT32, MAX_BYTES);
     reading.buffer.source = &refuse;

@@ -76,6 +76,87 @@ static void pool_refuses_beyond_its_budget_and_recovers(void **state)
     pool_destroy(pool);
 }
 
+static void a_large_block_grows_where_it_lies(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(8 * MIB, 0);
+    struct block block = take(pool, MIB), before = block;
+    assert_int_equal(pool_extend(pool, 3 * MIB + 1, &block), ERR_OK);
+    assert_ptr_equal(block.data, before.data);
+    assert_int_equal(block.size, 3 * MIB + POOL_GRANULE_BYTES);
+    assert_int_equal(pool_state(pool).used_bytes, block.size);
+    memset(block.data, 0xa5, block.size);
+    struct block next = take(pool, MIB);
+    assert_true((char *)next.data >= (char *)block.data + block.size);
+    pool_release(pool, block);
+    pool_release(pool, next);
+    struct block all = take(pool, 8 * MIB); /* what was cut off is whole again */
+    assert_ptr_equal(all.data, before.data);
+    pool_release(pool, all);
+    pool_destroy(pool);
+}
+
+static void a_block_grows_to_the_end_of_the_pool(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(8 * MIB, 0);
+    struct block block = take(pool, MIB);
+    assert_int_equal(pool_extend(pool, 8 * MIB, &block), ERR_OK);
+    memset(block.data, 0xa5, 8 * MIB);
+    pool_release(pool, block);
+    pool_destroy(pool);
+}
+
+static void expect_no_growth(struct pool *pool, size_t size, struct block *block)
+{
+    struct block before = *block;
+    size_t used = pool_state(pool).used_bytes;
+    assert_int_equal(pool_extend(pool, size, block), ERR_NOMEM);
+    assert_ptr_equal(block->data, before.data);
+    assert_int_equal(block->size, before.size);
+    assert_int_equal(pool_state(pool).used_bytes, used);
+}
+
+static void a_block_does_not_grow_over_another_or_over_the_budget(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(8 * MIB, 0);
+    struct block first = take(pool, MIB), gap = take(pool, MIB), last = take(pool, MIB);
+    expect_no_growth(pool, 2 * MIB, &first); /* nothing is free behind it */
+    pool_release(pool, gap);
+    expect_no_growth(pool, 2 * MIB + 1, &first);
+    assert_int_equal(pool_extend(pool, 2 * MIB, &first), ERR_OK); /* just what is free */
+    expect_no_growth(pool, 8 * MIB, &last);
+    expect_no_growth(pool, SIZE_MAX, &last);
+    assert_int_equal(pool_extend(pool, 6 * MIB, &last), ERR_OK);
+    pool_release(pool, first);
+    pool_release(pool, last);
+    pool_destroy(pool);
+}
+
+static void a_small_block_does_not_grow(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(8 * MIB, 0);
+    struct block block = take(pool, POOL_SMALL_BYTES);
+    expect_no_growth(pool, MIB, &block);
+    pool_release(pool, block);
+    pool_destroy(pool);
+}
+
+static void pinned_memory_grows_within_its_part(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(8 * MIB, 2 * MIB);
+    struct block block = take(pool, MIB);
+    assert_int_equal(pool_extend(pool, 2 * MIB, &block), ERR_OK);
+    assert_int_equal(pool_state(pool).pinned_used_bytes, 2 * MIB);
+    expect_no_growth(pool, 3 * MIB, &block); /* beyond, it is another part */
+    pool_release(pool, block);
+    assert_int_equal(pool_state(pool).pinned_used_bytes, 0);
+    pool_destroy(pool);
+}
+
 static void pool_coalesces_in_any_order_of_release(void **state)
 {
     (void)state;
@@ -188,6 +269,11 @@ int main(void)
         cmocka_unit_test(pool_hands_out_what_was_released_last),
         cmocka_unit_test(pool_accounts_for_every_byte),
         cmocka_unit_test(pool_refuses_beyond_its_budget_and_recovers),
+        cmocka_unit_test(a_large_block_grows_where_it_lies),
+        cmocka_unit_test(a_block_grows_to_the_end_of_the_pool),
+        cmocka_unit_test(a_block_does_not_grow_over_another_or_over_the_budget),
+        cmocka_unit_test(a_small_block_does_not_grow),
+        cmocka_unit_test(pinned_memory_grows_within_its_part),
         cmocka_unit_test(pool_coalesces_in_any_order_of_release),
         cmocka_unit_test(pool_takes_idle_slabs_back_for_a_large_block),
         cmocka_unit_test(pool_prefers_the_pinned_part_and_never_straddles_it),

@@ -1,0 +1,29 @@
+"""Results of a measurement: where it was made, and the file that keeps them."""
+
+import datetime
+import os
+import pathlib
+import platform
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CORES = len(os.sched_getaffinity(0))
+
+
+def machine(*more):
+    """The machine, what else is to be named, and the commit."""
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    commit = subprocess.check_output(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True
+    ).strip()
+    words = [model[1] if model else platform.machine(), f"{CORES} cores"]
+    return ", ".join([*words, f"Linux {platform.release()}", *more]) + f"; commit {commit}"
+
+
+def write(name, title, text):
+    """Writes and prints a file of results."""
+    date = datetime.date.today().isoformat()
+    path = ROOT / f"tests/bench/results/{date}-{name}-{CORES}-cores.md"
+    path.write_text(f"# {title}, {date}\n\n{text}")
+    print(path.read_text() + f"\nwritten to {path.relative_to(ROOT)}")

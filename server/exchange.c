@@ -113,8 +113,11 @@ static enum MHD_Result add_header(void *closure, enum MHD_ValueKind kind, const 
                                   size_t name_size, const char *value, size_t value_size)
 {
     struct head_walk *walk = closure;
+    char none[1] = "";
     (void)kind;
-    head_add(walk->head, name, name_size, value != NULL ? value : "", value_size);
+    /* Given as constant, but it is the connection's own buffer. Of what head_add() may cut there
+     * libmicrohttpd itself reads Expect only, where it wants no blanks either. */
+    head_add(walk->head, name, name_size, value != NULL ? (char *)value : none, value_size);
     if (MHD_get_version()[0] == '0' && !is_in_place(walk, name, name_size, value))
         walk->head->flaw = "a header line is folded, holds a NUL or does not end in CR LF";
     walk->end = value + value_size;

@@ -97,38 +97,49 @@ static void add_timeout_ms(struct head *head, const char *value)
     head->timeout_ms = value;
 }
 
+/* Framing is judged as it stands, blanks and all: libmicrohttpd, which does not cut them off, goes by it
+ * as well, and takes "chunked " for no coding that it knows. */
 static const struct known {
     const char *name;
     size_t size;
     void (*add)(struct head *head, const char *value);
+    bool is_framing;
 } known[] = {
-#define KNOWN(name, add)            \
-    {                               \
-        name, sizeof(name) - 1, add \
+#define KNOWN(name, add, is_framing)            \
+    {                                           \
+        name, sizeof(name) - 1, add, is_framing \
     }
-    KNOWN("Content-Length", add_length),
-    KNOWN("Transfer-Encoding", add_coding),
-    KNOWN("Host", add_host),
-    KNOWN("Expect", add_expect),
-    KNOWN("Accept", add_accept),
-    KNOWN("Content-Encoding", add_content_encoding),
-    KNOWN("Content-Type", add_content_type),
-    KNOWN("X-Request-Id", add_request_id),
-    KNOWN("X-Timeout-Ms", add_timeout_ms),
+    KNOWN("Content-Length", add_length, true),
+    KNOWN("Transfer-Encoding", add_coding, true),
+    KNOWN("Host", add_host, false),
+    KNOWN("Expect", add_expect, false),
+    KNOWN("Accept", add_accept, false),
+    KNOWN("Content-Encoding", add_content_encoding, false),
+    KNOWN("Content-Type", add_content_type, false),
+    KNOWN("X-Request-Id", add_request_id, false),
+    KNOWN("X-Timeout-Ms", add_timeout_ms, false),
 #undef KNOWN
 };
 
-static void add_known(struct head *head, const char *name, size_t name_size, const char *value)
+static void cut_blanks(char *value, size_t size)
+{
+    while (size > 0 && (value[size - 1] == ' ' || value[size - 1] == '\t'))
+        value[--size] = '\0';
+}
+
+static void add_known(struct head *head, const char *name, size_t name_size, char *value,
+                      size_t value_size)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].size == name_size && strncasecmp(known[i].name, name, name_size) == 0) {
+            if (!known[i].is_framing)
+                cut_blanks(value, value_size);
             known[i].add(head, value);
             return;
         }
 }
 
-void head_add(struct head *head, const char *name, size_t name_size, const char *value,
-              size_t value_size)
+void head_add(struct head *head, const char *name, size_t name_size, char *value, size_t value_size)
 {
     if (!is_token(name, name_size))
         head->flaw = "a header name holds a character that is not allowed there (a space before "
@@ -136,7 +147,7 @@ void head_add(struct head *head, const char *name, size_t name_size, const char 
     else if (!is_field_value(value, value_size))
         head->flaw = "a header value holds a control character";
     else
-        add_known(head, name, name_size, value);
+        add_known(head, name, name_size, value, value_size);
 }
 
 static enum error check_codings(const struct head *head, struct problem *problem)

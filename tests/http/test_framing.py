@@ -223,3 +223,28 @@ def test_header_names_match_in_any_case(daemon):
             + BODY
         )
         assert wire.answer().ok()["result"] == 2.0
+
+
+@pytest.mark.every_build
+def test_blanks_behind_a_value_are_no_part_of_it(daemon):
+    """RFC 9110 section 5.5."""
+    lines = (
+        "Content-Type: application/json",
+        "Accept: application/octet-stream",
+        "Content-Encoding: identity",
+        "X-Request-Id: mine",
+        "X-Timeout-Ms: 60000",
+    )
+    with daemon.wire() as wire:
+        for blanks in ("", " ", " \t  "):
+            wire.send(post("/v1/dot", BODY, *(line + blanks for line in lines)))
+            answer = wire.answer()
+            assert answer.status == 200, answer.body
+            assert answer.headers["Content-Type"] == "application/octet-stream"
+            assert answer.headers["X-Request-Id"] == "mine"
+        wire.send(head("Expect: 100-continue \t", f"Content-Length: {len(BODY)}"))
+        assert wire.answer().status == 100
+        wire.send(BODY)
+        assert wire.answer().ok()["result"] == 2.0
+        wire.send(post("/v1/dot", BODY, "X-Timeout-Ms: 1 0 "))
+        assert '"1 0"' in wire.answer().problem(422, "bad-value")["detail"]

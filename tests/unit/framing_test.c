@@ -9,6 +9,8 @@
 
 #include "server/framing.h"
 
+enum { FIELDS_MAX = 4, VALUE_BYTES = 64 };
+
 struct field {
     const char *name, *value;
 };
@@ -19,8 +21,12 @@ static enum error check(const char *version, const struct field *field)
 {
     struct head head = {0};
     struct problem problem;
-    for (; field->name != NULL; field++)
-        head_add(&head, field->name, strlen(field->name), field->value, strlen(field->value));
+    char value[FIELDS_MAX][VALUE_BYTES];
+    for (size_t i = 0; field[i].name != NULL; i++) {
+        assert_true(i < FIELDS_MAX && strlen(field[i].value) < VALUE_BYTES);
+        head_add(&head, field[i].name, strlen(field[i].name), strcpy(value[i], field[i].value),
+                 strlen(field[i].value));
+    }
     enum error error = head_check(&head, version, &problem);
     if (error != ERR_OK)
         assert_int_equal(problem.error, error);
@@ -109,8 +115,9 @@ static void values_with_controls_are_refused(void **state)
         assert_int_equal(check("HTTP/1.1", FIELDS({"Host", "a"}, {"X", values[i]})), ERR_FRAMING);
     struct head head = {0};
     struct problem problem;
-    head_add(&head, "Host", 4, "a", 1);
-    head_add(&head, "X", 1, "a\0b", 3);
+    char host[] = "a", cut[] = "a\0b";
+    head_add(&head, "Host", 4, host, 1);
+    head_add(&head, "X", 1, cut, 3);
     assert_int_equal(head_check(&head, "HTTP/1.1", &problem), ERR_FRAMING);
 }
 
@@ -127,10 +134,39 @@ static void unknown_expectations_are_refused(void **state)
     assert_int_equal(check("HTTP/1.1", FIELDS({"Host", "a"}, {"Expect", "200-ok"})), ERR_EXPECT);
 }
 
+static void blanks_behind_a_value_are_no_part_of_it(void **state)
+{
+    (void)state;
+    struct head head = {0};
+    char timeout[] = "100 ", type[] = "text/plain; a=\"b \" \t ", accept[] = " \t", id[] = "";
+    head_add(&head, "X-Timeout-Ms", 12, timeout, 4);
+    head_add(&head, "Content-Type", 12, type, strlen(type));
+    head_add(&head, "Accept", 6, accept, 2);
+    head_add(&head, "X-Request-Id", 12, id, 0);
+    assert_string_equal(head.timeout_ms, "100");
+    assert_string_equal(head.content_type, "text/plain; a=\"b \"");
+    assert_string_equal(head.accept, "");
+    assert_string_equal(head.request_id, "");
+    assert_int_equal(check("HTTP/1.1", FIELDS({"Host", "a "}, {"Expect", "100-continue \t"})),
+                     ERR_OK);
+}
+
+/* The library does not cut them off, and goes by these two itself. */
+static void blanks_behind_framing_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(check("HTTP/1.1", FIELDS({"Host", "a"}, {"Transfer-Encoding", "chunked "})),
+                     ERR_CODING);
+    assert_int_equal(check("HTTP/1.1", FIELDS({"Host", "a"}, {"Content-Length", "5 "})),
+                     ERR_TOO_LARGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_heads_pass),
+        cmocka_unit_test(blanks_behind_a_value_are_no_part_of_it),
+        cmocka_unit_test(blanks_behind_framing_are_refused),
         cmocka_unit_test(two_lengths_are_refused_even_when_equal),
         cmocka_unit_test(length_together_with_chunked_is_refused_in_either_order),
         cmocka_unit_test(other_codings_are_refused),

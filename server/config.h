@@ -35,7 +35,7 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     SECTION("limits")                                                                              \
     N(max_body_bytes, 1ull << 30, 1, 1ull << 40, "largest request body")                           \
     N(memory_budget_bytes, 0, 0, 1ull << 44,                                                       \
-      "memory for all operands together; 0: a quarter of what the control group allows")           \
+      "memory for all operands together; 0: a quarter of what control group and ulimit allow")     \
     N(max_results, 1ull << 20, 1, 1ull << 32, "most dot products in one request")                  \
     N(head_timeout_ms, 10000, 100, 3600000, "a request's head must be complete within this time")  \
     N(body_timeout_ms, 120000, 100, 86400000, "a body must be complete within this time")          \
@@ -130,7 +130,8 @@ void config_copy_update(int copy, int from);
 void config_help(FILE *out);
 void config_print(FILE *out, const struct config *config); /* a complete, commented dotd.ini */
 
-/* The least of what the control groups around this process (v2 and v1) and the machine allow, bytes.
+/* The least of what the control groups around this process (v2 and v1), its own limits (RLIMIT_AS,
+ * RLIMIT_DATA) and the machine allow, bytes.
  * The second form finds proc/ and sys/ under a root other than "", for tests. */
 uint64_t config_memory_limit(void);
 uint64_t config_memory_limit_under(const char *root);

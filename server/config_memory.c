@@ -1,6 +1,7 @@
 /* config_memory.c - how much memory this process may use (config_memory_limit() of config.h).
  *
- * Source: Linux, admin-guide/cgroup-v2, memory.max; cgroup-v1/memory, memory.limit_in_bytes.
+ * Source: Linux, admin-guide/cgroup-v2, memory.max; cgroup-v1/memory, memory.limit_in_bytes;
+ * filesystems/proc, /proc/PID/limits; getrlimit(2), RLIMIT_AS and RLIMIT_DATA.
  */
 #include "server/config.h"
 
@@ -8,6 +9,11 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/sysinfo.h>
+
+static uint64_t lesser(uint64_t x, uint64_t y)
+{
+    return x < y ? x : y;
+}
 
 /* The number that a file holds, or UINT64_MAX: no such file, or "max". */
 static uint64_t file_number(const char *path)
@@ -32,8 +38,7 @@ static uint64_t group_limit(const char *root, const char *mount, const char *gro
     (void)snprintf(folder, sizeof folder, "%s", strstr(group, "/..") == NULL ? group : "");
     for (;;) {
         int length = snprintf(path, sizeof path, "%s%s%s/%s", root, mount, folder, name);
-        uint64_t limit = length < PATH_MAX ? file_number(path) : UINT64_MAX;
-        least = limit < least ? limit : least;
+        least = lesser(least, length < PATH_MAX ? file_number(path) : UINT64_MAX);
         char *last = strrchr(folder, '/');
         if (last == NULL)
             return least;
@@ -80,8 +85,7 @@ static uint64_t groups_limit(const char *root)
     if (file == NULL)
         return UINT64_MAX;
     while (fgets(line, sizeof line, file) != NULL) {
-        uint64_t limit = line_limit(root, line);
-        least = limit < least ? limit : least;
+        least = lesser(least, line_limit(root, line));
     }
     (void)fclose(file);
     return least;
@@ -107,10 +111,27 @@ static uint64_t machine_memory(const char *root)
     return kibibytes << 10;
 }
 
+/* "Max address space" and "Max data size", as ulimit -v and -d set them: the soft limits, which are what
+ * mmap() goes by. Operands count against both from when they are mapped, touched or not. */
+static uint64_t process_limit(const char *root)
+{
+    char path[PATH_MAX], line[256];
+    uint64_t least = UINT64_MAX, limit;
+    (void)snprintf(path, sizeof path, "%s/proc/self/limits", root);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return UINT64_MAX;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "Max address space %" SCNu64, &limit) == 1 ||
+            sscanf(line, "Max data size %" SCNu64, &limit) == 1) /* not "unlimited" */
+            least = lesser(least, limit);
+    (void)fclose(file);
+    return least;
+}
+
 uint64_t config_memory_limit_under(const char *root)
 {
-    uint64_t group = groups_limit(root), machine = machine_memory(root);
-    return group < machine ? group : machine;
+    return lesser(process_limit(root), lesser(groups_limit(root), machine_memory(root)));
 }
 
 uint64_t config_memory_limit(void)

@@ -212,3 +212,22 @@ def test_more_connections_than_descriptors_are_lowered_with_a_warning(binary, tm
         assert f'"wanted":16384,"possible":{possible},"file_limit":600' in daemon.stderr()
     finally:
         daemon.stop()
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("option", ["-v", "-d"])
+def test_the_memory_budget_keeps_to_a_limit_of_the_process(binary, tmp_path, option):
+    """A sanitizer needs more address space than there is memory, so this is for other builds."""
+    limit_kib = 1 << 20
+    wrapper = tmp_path / "dotd-1g"
+    wrapper.write_text(f'#!/bin/sh\nulimit {option} {limit_kib}\nexec "{binary}" "$@"\n')
+    wrapper.chmod(0o755)
+    if subprocess.run([wrapper, "--version"], capture_output=True).returncode != 0:
+        pytest.skip("built with a sanitizer")
+    daemon = Daemon(wrapper, tmp_path / "stderr", http_threads=2, cuda="off")
+    try:
+        budget = daemon.get("/v1/limits").ok()["settings"]["memory_budget_bytes"]
+        assert 1 << 20 < budget <= limit_kib * 1024 // 4
+        assert daemon.raw(bytes(budget // 2), "dtype=f4").ok()["n"] == budget // 16
+    finally:
+        daemon.stop()

@@ -1,4 +1,4 @@
-/* The memory limit: the least of what the control groups around a process and the machine allow. */
+/* The memory limit: the least of what control groups, a process's own limits and the machine allow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,6 +135,35 @@ static void memory_limit_without_groups_is_the_machine(void **state)
                         1000 << 10);
 }
 
+#define LIMITS(data, space)                                                                 \
+    {                                                                                       \
+        "proc/self/limits", "Limit                     Soft Limit   Hard Limit   Units\n"   \
+                            "Max cpu time              1            unlimited    seconds\n" \
+                            "Max data size             " data "     unlimited    bytes\n"   \
+                            "Max resident set          2            unlimited    bytes\n"   \
+                            "Max address space         " space "    unlimited    bytes\n"   \
+    }
+
+static void memory_limit_is_the_least_of_the_processs_own(void **state)
+{
+    (void)state;
+    static const char *const group[2] = {"proc/self/cgroup", "0::/a\n"};
+    assert_memory_limit(
+        folders, (const char *const[][2]){MEMINFO, LIMITS("70000", "unlimited"), {NULL}}, 70000);
+    assert_memory_limit(folders,
+                        (const char *const[][2]){MEMINFO, LIMITS("70000", "65536"), {NULL}}, 65536);
+    assert_memory_limit(folders,
+                        (const char *const[][2]){MEMINFO, LIMITS("unlimited", "99999999"), {NULL}},
+                        1000 << 10);
+    assert_memory_limit(folders,
+                        (const char *const[][2]){MEMINFO,
+                                                 LIMITS("unlimited", "65536"),
+                                                 {group[0], group[1]},
+                                                 {"sys/fs/cgroup/a/memory.max", "4096\n"},
+                                                 {NULL}},
+                        4096);
+}
+
 static void memory_limit_is_known_without_proc(void **state)
 {
     (void)state;
@@ -153,6 +182,7 @@ int main(void)
         cmocka_unit_test(memory_limit_reads_version_1),
         cmocka_unit_test(memory_limit_of_a_container_is_at_its_mount),
         cmocka_unit_test(memory_limit_without_groups_is_the_machine),
+        cmocka_unit_test(memory_limit_is_the_least_of_the_processs_own),
         cmocka_unit_test(memory_limit_is_known_without_proc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

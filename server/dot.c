@@ -86,13 +86,16 @@ void dot_set_deadline(struct exchange *exchange)
 
 enum error dot_late(struct exchange *exchange, struct problem *problem)
 {
-    bool by_request = is_hurried(exchange);
-    const char *name = by_request ? "timeout_ms" : "job_timeout_ms";
-    uint64_t timeout_ms =
+    const bool by_request = is_hurried(exchange), by_header = exchange->head.timeout_ms != NULL;
+    const uint64_t timeout_ms =
         by_request ? exchange->dot.request.options.timeout_ms : config_of(exchange)->job_timeout_ms;
+    const char *name = by_header ? "the request's X-Timeout-Ms" : "the request's timeout_ms";
     (void)problem_set(problem, ERR_DEADLINE, "the result was not ready within the %llu ms of %s",
-                      (unsigned long long)timeout_ms, name);
-    return problem_limit(problem, timeout_ms, name);
+                      (unsigned long long)timeout_ms,
+                      by_request ? name : "the setting job_timeout_ms");
+    if (by_request && !by_header)
+        (void)pointer_set(problem, "/timeout_ms");
+    return problem_limit(problem, timeout_ms, by_request ? NULL : "job_timeout_ms");
 }
 
 /* ---- settling ------------------------------------------------------------------------------ */

@@ -23,7 +23,8 @@ def test_a_job_that_a_device_does_not_give_back_is_answered_in_time(start_faulty
         wire.send(post("/v1/dot", json.dumps(request), JSON))
         poll(daemon.fault.is_hanging, "the device does not hang")
         problem = wire.answer().problem(504, "deadline")
-        assert (problem["limit"], problem["setting"]) == (300, "timeout_ms")
+        assert (problem["limit"], problem["pointer"]) == (300, "/timeout_ms")
+        assert "the request's timeout_ms" in problem["detail"] and "setting" not in problem
         status = daemon.get("/v1/status").ok()  # the device has the operands still
         assert status["requests"]["in_flight"] == 2 and status["memory"]["used_bytes"] > 0
         wire.send(get("/v1/dot?a=3&b=4"))
@@ -53,6 +54,17 @@ def test_the_servers_own_timeout_is_kept_as_well(start_faulty):
     daemon.fault.say("hang")
     problem = daemon.dot(ON_DEVICE | {"timeout_ms": 60_000}).problem(504, "deadline")
     assert (problem["limit"], problem["setting"]) == (200, "job_timeout_ms")
+    assert "the setting job_timeout_ms" in problem["detail"] and "pointer" not in problem
+    daemon.fault.say("")
+    daemon.wait_idle()
+
+
+def test_a_timeout_of_the_header_is_called_by_its_name(start_faulty):
+    daemon = start_faulty()
+    daemon.fault.say("hang")
+    problem = daemon.dot(ON_DEVICE, headers={"X-Timeout-Ms": "200"}).problem(504, "deadline")
+    assert problem["limit"] == 200 and "the request's X-Timeout-Ms" in problem["detail"]
+    assert "setting" not in problem and "pointer" not in problem
     daemon.fault.say("")
     daemon.wait_idle()
 

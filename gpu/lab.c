@@ -131,6 +131,11 @@ enum error lab_submit(struct lab *lab, struct job *job)
     return worker_push(lab->worker, job);
 }
 
+enum error lab_check(struct lab *lab)
+{
+    return worker_check(lab->worker);
+}
+
 struct lab_counts lab_counts(struct lab *lab)
 {
     struct queue_state queue = worker_queue_state(lab->worker);

@@ -38,6 +38,9 @@ void lab_close(struct lab *lab); /* takes NULL; drains */
  * the caller's and complete() is not called. */
 enum error lab_submit(struct lab *lab, struct job *job);
 
+/* Whether lab_submit() would refuse a job now; if so, it counts as one that was. */
+enum error lab_check(struct lab *lab);
+
 struct lab_counts {
     uint32_t queued_jobs;                /* now waiting */
     uint64_t jobs_total, rejected_total; /* run, refused with ERR_BUSY; since start */

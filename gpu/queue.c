@@ -161,6 +161,16 @@ enum error queue_push(struct queue *queue, struct job *job)
     return error;
 }
 
+enum error queue_check(struct queue *queue)
+{
+    (void)pthread_mutex_lock(&queue->lock);
+    enum error error = queue->closed ? ERR_CLOSED : ERR_OK;
+    if (error == ERR_OK && queue->jobs == queue->bounds.jobs)
+        error = refuse(queue, false);
+    (void)pthread_mutex_unlock(&queue->lock);
+    return error;
+}
+
 /* The jobs of one batch. */
 static struct job *take_small(struct queue *queue, const struct queue_wish *wish)
 {

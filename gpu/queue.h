@@ -32,6 +32,10 @@ void queue_destroy(struct queue *queue); /* takes NULL; must be empty */
  * later" would never come true for them. ERR_CLOSED: closed. */
 enum error queue_push(struct queue *queue, struct job *job);
 
+/* As queue_push() would, and counted as that when it is refused: for who would rather know before a job
+ * is made. The bounds of jobs alone. */
+enum error queue_check(struct queue *queue);
+
 struct queue_wish {
     uint32_t max_jobs;        /* small ones, > 0 */
     struct slice_limit limit; /* they end with the one that fills it */

@@ -324,6 +324,11 @@ enum error worker_push(struct worker *worker, struct job *job)
     return error;
 }
 
+enum error worker_check(struct worker *worker)
+{
+    return queue_check(worker->queue);
+}
+
 /* What nobody has in hand is completed here: a device that hangs would keep its place in the queue, its
  * operands and its client's share. */
 void job_cancel(struct job *job)

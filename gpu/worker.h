@@ -26,6 +26,8 @@ enum error worker_create(struct worker **ret, const struct device_handle *mine,
 /* As queue_push(); ERR_NO_DEVICE when the device was lost. */
 enum error worker_push(struct worker *worker, struct job *job);
 
+enum error worker_check(struct worker *worker); /* as queue_check() */
+
 /* Refuses new jobs and returns when everything accepted has completed. May be called again. */
 void worker_drain(struct worker *worker);
 void worker_destroy(struct worker *worker); /* takes NULL; drains */

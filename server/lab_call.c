@@ -281,6 +281,20 @@ static enum error check_query(const struct exchange *exchange, struct problem *p
     return problem_set(problem, ERR_OPTION, "a call to the lab takes its fields in the body alone");
 }
 
+static enum error refuse_queue(enum error error, struct problem *problem)
+{
+    if (error == ERR_BUSY)
+        return problem_set(problem, ERR_BUSY, "the lab's queue is full (lab_jobs)");
+    return problem_set(problem, error, "the lab takes no more work");
+}
+
+/* Others may take the last place while the body comes, and submit() looks again. */
+static enum error check_queue(const struct exchange *exchange, struct problem *problem)
+{
+    enum error error = lab_check(loop_http(exchange->loop)->lab);
+    return error == ERR_OK ? ERR_OK : refuse_queue(error, problem);
+}
+
 static enum error call_create(struct exchange *exchange, struct problem *problem)
 {
     struct http *http = loop_http(exchange->loop);
@@ -307,6 +321,8 @@ enum error lab_call_begin(struct exchange *exchange, struct problem *problem)
         error = check_size(exchange, problem);
     if (error == ERR_OK)
         error = check_query(exchange, problem);
+    if (error == ERR_OK)
+        error = check_queue(exchange, problem);
     return error == ERR_OK ? call_create(exchange, problem) : error;
 }
 
@@ -360,10 +376,8 @@ static enum error submit(struct exchange *exchange, struct problem *problem)
     job->port = loop_port(exchange->loop);
     job->deadline_ns = clock_ns() + (int64_t)config->job_timeout_ms * 1000000;
     enum error error = lab_submit(exchange->lab_call->lab, job);
-    if (error == ERR_BUSY)
-        return problem_set(problem, ERR_BUSY, "the lab's queue is full (lab_jobs)");
     if (error != ERR_OK)
-        return problem_set(problem, error, "the lab takes no more work");
+        return refuse_queue(error, problem);
     exchange_suspend(exchange);
     exchange_set_deadline(exchange, job->deadline_ns);
     return ERR_OK;
@@ -383,9 +397,10 @@ enum error lab_call_finish(struct exchange *exchange, struct problem *problem)
 enum error lab_call_late(struct exchange *exchange, struct problem *problem)
 {
     const uint64_t timeout_ms = loop_http(exchange->loop)->config->job_timeout_ms;
-    (void)problem_set(problem, ERR_DEADLINE,
-                      "the experiment was not done within the %llu ms of job_timeout_ms",
-                      (unsigned long long)timeout_ms);
+    (void)problem_set(
+        problem, ERR_DEADLINE,
+        "the experiment was not done within the %llu ms of the setting job_timeout_ms",
+        (unsigned long long)timeout_ms);
     return problem_limit(problem, timeout_ms, "job_timeout_ms");
 }
 

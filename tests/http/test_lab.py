@@ -645,6 +645,22 @@ def test_a_full_queue_refuses_with_retry_after(start_daemon):
 
 
 @pytest.mark.every_build
+def test_a_full_queue_is_told_before_the_body_is_read(start_daemon):
+    daemon = start_daemon(lab_jobs=2, cuda="off")
+    body = bytes(4 << 20)
+    with busy(daemon), daemon.wire() as third:
+        third.send(post("/v1/lab/race", '{"n": 1, "runs": 1}'))
+        daemon.wait_status(lambda status: lab_queue(status) == 2)
+        for expectation in ([], ["Expect: 100-continue"]):
+            with daemon.wire() as wire:
+                wire.send(post("/v1/lab/race", body, *expectation)[: -len(body)])
+                refused = wire.answer()
+                assert "lab_jobs" in refused.problem(503, "busy")["detail"]
+                assert int(refused.headers["Retry-After"]) >= 1
+    assert daemon.get("/v1/status").ok()["lab"]["rejected_total"] == 2
+
+
+@pytest.mark.every_build
 def test_long_bodies_are_read_where_they_keep_nobody_waiting(start_daemon):
     daemon = start_daemon(cuda="off")
     cut_off = '{"a": [' + "1, " * 10_000

@@ -38,6 +38,26 @@ static struct job *pop(struct queue *queue, uint32_t max_jobs)
     return catch.small;
 }
 
+static void queue_says_beforehand_when_it_would_refuse(void **state)
+{
+    (void)state;
+    struct queue *queue = queue_of(2, 1000);
+    struct job job[2] = {{.bytes = 1000}, {0}};
+    assert_int_equal(queue_check(queue), ERR_OK);
+    assert_int_equal(queue_push(queue, &job[0]), ERR_OK);
+    assert_int_equal(queue_check(queue), ERR_OK); /* a job may be without bytes */
+    assert_int_equal(queue_push(queue, &job[1]), ERR_OK);
+    assert_int_equal(queue_check(queue), ERR_BUSY);
+    assert_int_equal(queue_state(queue).rejected_total, 1);
+    assert_int_equal(queue_state(queue).unfair_total, 0);
+    (void)pop(queue, 1);
+    assert_int_equal(queue_check(queue), ERR_OK);
+    queue_close(queue);
+    assert_int_equal(queue_check(queue), ERR_CLOSED);
+    (void)pop(queue, 1);
+    queue_destroy(queue);
+}
+
 static void queue_gives_jobs_back_in_order_up_to_the_batch(void **state)
 {
     (void)state;
@@ -342,6 +362,7 @@ static void no_job_is_lost_between_many_threads_and_one_worker(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queue_says_beforehand_when_it_would_refuse),
         cmocka_unit_test(queue_gives_jobs_back_in_order_up_to_the_batch),
         cmocka_unit_test(queue_ends_a_batch_with_the_job_that_fills_it),
         cmocka_unit_test(long_jobs_wait_in_a_lane_of_their_own),

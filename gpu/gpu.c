@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "gpu/backend.h"
+#include "gpu/clock.h"
 #include "gpu/measure.h"
-#include "gpu/now.h"
 #include "gpu/partial.h"
 #include "gpu/place.h"
 #include "gpu/pool.h"
@@ -510,13 +510,13 @@ void gpu_compute(struct gpu *gpu, struct job *job)
 {
     struct device *cpu = device_at(gpu, 0);
     struct backend_times unused;
-    int64_t started = now_ns();
+    int64_t started = clock_ns();
     job->next = NULL;
     job->error = cpu->backend->compute(cpu->handle, job, &unused, NULL);
     job->device = 0;
     job->is_rerouted = false;
     job->batch_size = 1;
-    int64_t finished = now_ns();
+    int64_t finished = clock_ns();
     job->times = (struct job_times){
         .started_ns = started,
         .compute_ns = finished - started,

@@ -14,9 +14,9 @@
 #include <sys/resource.h>
 
 #include "gpu/backend.h"
+#include "gpu/clock.h"
 #include "gpu/lab/machine.h"
 #include "gpu/lab/shift_cuda.h"
-#include "gpu/now.h"
 #include "gpu/worker.h"
 
 enum { STEP_BACK = 10 }; /* of nice: about a tenth of the time of a thread at 0 beside it */
@@ -189,7 +189,7 @@ struct gpu *machine_gpu(struct lab *lab)
 enum error machine_goes_on(struct lab *lab, struct problem *problem)
 {
     const struct job *job = lab->thread.job;
-    enum error error = job != NULL ? job_dropped(job, now_ns()) : ERR_OK;
+    enum error error = job != NULL ? job_dropped(job, clock_ns()) : ERR_OK;
     return error == ERR_OK ? ERR_OK : problem_set(problem, error, "given up between two sums");
 }
 

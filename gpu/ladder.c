@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "gpu/clock.h"
 #include "gpu/ladder_backend.h"
-#include "gpu/now.h"
 
 struct ladder {
     const struct ladder_backend *backend; /* fixed after open, as all of it */
@@ -112,10 +112,10 @@ static enum error time_runs(struct ladder *ladder, const struct ladder_ask *ask,
 {
     double us[LADDER_RUNS_MAX], ignored = 0;
     uint32_t runs = 0;
-    const int64_t end_ns = now_ns() + budget_ns;
+    const int64_t end_ns = clock_ns() + budget_ns;
     enum error error =
         ladder->backend->time(ladder->device, &ladder->machine, ask, &ignored, problem);
-    while (error == ERR_OK && runs < runs_max && (runs == 0 || now_ns() < end_ns)) {
+    while (error == ERR_OK && runs < runs_max && (runs == 0 || clock_ns() < end_ns)) {
         error = ladder->backend->time(ladder->device, &ladder->machine, ask, &us[runs], problem);
         runs++;
     }

@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "gpu/clock.h"
 #include "gpu/ladder_backend.h"
-#include "gpu/now.h"
 
 struct ladder_device {
     void *a, *b; /* a measurement's operands */
@@ -54,9 +54,9 @@ static enum error emu_run_ask(struct ladder_device *device, const struct rung_ma
                               struct ladder_answer *ret_times, struct problem *problem)
 {
     (void)device, (void)problem;
-    const int64_t begin_ns = now_ns();
+    const int64_t begin_ns = clock_ns();
     run_rung(machine, ask, ask->a, ask->b, ret_result);
-    ret_times->compute_ns = now_ns() - begin_ns;
+    ret_times->compute_ns = clock_ns() - begin_ns;
     return ERR_OK;
 }
 
@@ -87,9 +87,9 @@ static enum error emu_time(struct ladder_device *device, const struct rung_machi
 {
     (void)problem;
     _Alignas(16) unsigned char result[RUNG_RESULT_BYTES];
-    const int64_t begin_ns = now_ns();
+    const int64_t begin_ns = clock_ns();
     run_rung(machine, ask, device->a, device->b, result);
-    *ret_us = (double)(now_ns() - begin_ns) / 1e3;
+    *ret_us = (double)(clock_ns() - begin_ns) / 1e3;
     return ERR_OK;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/now.h"
+#include "gpu/clock.h"
 #include "gpu/waiter.h"
 
 enum {
@@ -116,14 +116,14 @@ static enum error job_make(const struct trial *trial, const struct batch *batch,
 static enum error run_once(const struct trial *trial, struct job *job, double *ret_ns)
 {
     enum error error = ERR_OK;
-    int64_t began = now_ns();
+    int64_t began = clock_ns();
     if (trial->is_queued) {
         error = waiter_run(trial->gpu, trial->device, job);
     } else {
         gpu_compute(trial->gpu, job);
         error = job->error;
     }
-    *ret_ns = (double)(now_ns() - began);
+    *ret_ns = (double)(clock_ns() - began);
     return error;
 }
 
@@ -220,7 +220,7 @@ static enum error measure_cost(const struct trial *trial, struct place_model *mo
  * as slow with the rest. */
 static enum error measure_costs(struct trial *trial, struct place_model *model)
 {
-    const int64_t until_ns = now_ns() + DEVICE_NS;
+    const int64_t until_ns = clock_ns() + DEVICE_NS;
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         for (int kind = PLACE_KINDS - 1; kind >= 0; kind--) {
             trial->dtype = (enum dtype)dtype;
@@ -228,7 +228,7 @@ static enum error measure_costs(struct trial *trial, struct place_model *model)
             struct place_cost *cost = &model->cost[dtype][kind];
             if (kind == PLACE_FAST && dtype_is_integer(trial->dtype))
                 continue; /* there is no such kind */
-            if (now_ns() > until_ns) {
+            if (clock_ns() > until_ns) {
                 *cost = model->cost[DTYPE_FLOAT32][PLACE_EXACT];
                 continue;
             }

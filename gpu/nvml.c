@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/now.h"
+#include "gpu/clock.h"
 
 enum { CLOSE_MS = 500 }; /* how long closing waits for a call of the library */
 
@@ -173,7 +173,7 @@ static void ask(struct nvml *nvml)
 {
     nvml->asked.device_count = 0;
     nvml->asked.state = ask_devices(nvml);
-    nvml->asked.asked_ns = now_ns();
+    nvml->asked.asked_ns = clock_ns();
     if (nvml->asked.state == NVML_FAILED && nvml->is_begun) {
         (void)nvml->library.shutdown();
         nvml->is_begun = false;
@@ -184,7 +184,7 @@ static void ask(struct nvml *nvml)
 
 static struct timespec after_ms(uint32_t ms)
 {
-    int64_t ns = now_ns() + (int64_t)ms * 1000000;
+    int64_t ns = clock_ns() + (int64_t)ms * 1000000;
     return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 }
 

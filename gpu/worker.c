@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "gpu/chain.h"
-#include "gpu/now.h"
+#include "gpu/clock.h"
 #include "gpu/partial.h"
 
 enum { TURNS = 8 }; /* long jobs that take turns; further ones wait in the queue */
@@ -83,7 +83,7 @@ static void complete(struct worker *worker, struct job *first)
 /* Stage times add up: what was not copying was computing, or another long job's turn. */
 static struct job_times times_of(int64_t started, const struct backend_times *copies)
 {
-    int64_t finished = now_ns(), spent = finished - started;
+    int64_t finished = clock_ns(), spent = finished - started;
     int64_t in = copies->copy_in_ns < spent ? copies->copy_in_ns : spent;
     int64_t out = copies->copy_out_ns < spent - in ? copies->copy_out_ns : spent - in;
     return (struct job_times){
@@ -145,7 +145,7 @@ static void batch_run(struct worker *worker, struct job *first)
     struct chain live, done;
     chain_init(&live);
     chain_init(&done);
-    int64_t started = now_ns();
+    int64_t started = clock_ns();
     uint32_t live_count = batch_sort(worker, first, started, &live, &done);
     struct backend_times copies = {0};
     if (live_count > 0)
@@ -169,7 +169,7 @@ static void turn_take(struct worker *worker, struct job *job)
     worker->turn_count++;
     turn->job = job;
     turn->copies = (struct backend_times){0};
-    turn->started_ns = now_ns();
+    turn->started_ns = clock_ns();
     turn->is_rerouted = false;
     slice_begin(&turn->cursor, job);
 }
@@ -236,7 +236,7 @@ static void slice_run(struct worker *worker, struct turn *turn, int64_t now)
 static void turn_run(struct worker *worker)
 {
     struct turn *turn = turn_choose(worker);
-    int64_t now = now_ns();
+    int64_t now = clock_ns();
     enum error verdict = job_dropped(turn->job, now);
     if (verdict != ERR_OK) {
         drop(worker, turn->job, verdict);

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/clock.h"
+#include "gpu/clock.h"
 
 bool image_open(struct image *ret, const char *path, int copy)
 {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpu/clock.h"
 #include "proto/pointer.h"
 #include "server/admit.h"
-#include "server/clock.h"
 #include "server/dot_answer.h"
 #include "server/exchange.h"
 #include "server/loop.h"

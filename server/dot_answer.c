@@ -1,10 +1,10 @@
 /* dot_answer.c - the answer to a dot product (see dot_answer.h). */
 #include "server/dot_answer.h"
 
+#include "gpu/clock.h"
 #include "proto/result.h"
 #include "server/accept.h"
 #include "server/answer.h"
-#include "server/clock.h"
 #include "server/exchange.h"
 #include "server/exchanges.h"
 #include "server/http_priv.h"

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "gpu/clock.h"
 #include "server/answer.h"
-#include "server/clock.h"
 #include "server/exchanges.h"
 #include "server/log.h"
 #include "server/loop.h"

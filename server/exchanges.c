@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "gpu/clock.h"
 #include "server/answer.h"
-#include "server/clock.h"
 #include "server/exchange.h"
 #include "server/loop.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "gpu/clock.h"
 #include "gpu/nvml.h"
-#include "server/clock.h"
 #include "server/http_priv.h"
 #include "server/loop.h"
 

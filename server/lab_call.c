@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/clock.h"
 #include "proto/encoding.h"
 #include "proto/pointer.h"
 #include "server/accept.h"
 #include "server/admit.h"
 #include "server/answer.h"
-#include "server/clock.h"
 #include "server/exchange.h"
 #include "server/lab_request.h"
 #include "server/lab_text.h"

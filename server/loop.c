@@ -23,8 +23,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "gpu/clock.h"
 #include "server/answer.h"
-#include "server/clock.h"
 #include "server/connection.h"
 #include "server/deadlines.h"
 #include "server/exchange.h"

@@ -5,8 +5,8 @@
 #include <microhttpd.h>
 #include <string.h>
 
+#include "gpu/clock.h"
 #include "server/answer.h"
-#include "server/clock.h"
 #include "server/console.h"
 #include "server/exchange.h"
 #include "server/loop.h"

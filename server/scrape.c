@@ -12,10 +12,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "gpu/clock.h"
 #include "gpu/nvml.h"
 #include "proto/oip.h"
 #include "server/answer.h"
-#include "server/clock.h"
 #include "server/exchange.h"
 #include "server/exposition.h"
 #include "server/loop.h"

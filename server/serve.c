@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gpu/clock.h"
 #include "gpu/gpu.h"
 #include "gpu/lab.h"
-#include "server/clock.h"
 #include "server/http.h"
 #include "server/listen.h"
 #include "server/log.h"

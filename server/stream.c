@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/clock.h"
 #include "gpu/partial.h"
-#include "server/clock.h"
 #include "server/exchange.h"
 #include "server/loop.h"
 

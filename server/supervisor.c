@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "gpu/clock.h"
 #include "server/backoff.h"
 #include "server/child.h"
-#include "server/clock.h"
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/reload.h"

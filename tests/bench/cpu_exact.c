@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/clock.h"
 #include "gpu/cpu_dot.h"
 #include "gpu/exact/sum.h"
-#include "gpu/now.h"
 
 enum kind { UNIFORM, SPREAD_20, SPREAD_60, SPREAD_200, FULL_RANGE, ONE_OUTLIER, KIND_COUNT };
 
@@ -130,14 +130,14 @@ static double measure(once run, const struct cpu_kernel *kernel, enum dtype dtyp
 {
     size_t repeats = n < 1000000 ? 1000000 / n : 1;
     double best = INFINITY;
-    int64_t end_ns = now_ns() + (int64_t)(seconds * 1e9);
+    int64_t end_ns = clock_ns() + (int64_t)(seconds * 1e9);
     do {
-        int64_t begin_ns = now_ns();
+        int64_t begin_ns = clock_ns();
         for (size_t i = 0; i < repeats; i++)
             sink = run(kernel, dtype, a, b, n);
-        double ns = (double)(now_ns() - begin_ns) / (double)(repeats * n);
+        double ns = (double)(clock_ns() - begin_ns) / (double)(repeats * n);
         best = ns < best ? ns : best;
-    } while (now_ns() < end_ns);
+    } while (clock_ns() < end_ns);
     return best;
 }
 

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu/clock.h"
 #include "gpu/gpu.h"
-#include "gpu/now.h"
 
 enum { FLYING = 16, JOB_ROWS = 64, JOB_N = 1 << 16, ROUNDS = 5 };
 
@@ -104,19 +104,19 @@ static double run(int index, double seconds)
 {
     uint64_t count = 0;
     int flying = FLYING;
-    int64_t began_ns = now_ns(), until_ns = began_ns + (int64_t)(seconds * 1e9);
+    int64_t began_ns = clock_ns(), until_ns = began_ns + (int64_t)(seconds * 1e9);
     for (int i = 0; i < FLYING; i++)
         submit(&jobs[i], index);
     while (flying > 0) {
         struct job *job = port_wait(&port);
         check(job);
         count++;
-        if (now_ns() < until_ns)
+        if (clock_ns() < until_ns)
             submit(job, index);
         else
             flying--;
     }
-    return (double)(count * job_bytes) / (double)(now_ns() - began_ns);
+    return (double)(count * job_bytes) / (double)(clock_ns() - began_ns);
 }
 
 static int compare(const void *x, const void *y)

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "gpu/backend.h"
+#include "gpu/clock.h"
 #include "gpu/gpu.h"
-#include "gpu/now.h"
 #include "gpu/waiter.h"
 
 enum {
@@ -116,14 +116,14 @@ static struct job_size size_of(const struct job *job, enum dtype dtype)
 /* As the daemon does it. */
 static double run_ns(int device, struct job *job)
 {
-    int64_t began = now_ns();
+    int64_t began = clock_ns();
     if (gpu_is_inline(gpu, device, job->term_count)) {
         gpu_compute(gpu, job);
     } else {
         enum error error = waiter_run(gpu, device, job);
         assert(error == ERR_OK);
     }
-    return (double)(now_ns() - began);
+    return (double)(clock_ns() - began);
 }
 
 static int compare_ns(const void *x, const void *y)
@@ -268,9 +268,9 @@ int main(int argc, char **argv)
     void *other = malloc(OPERANDS_BYTES);
     if (other == NULL || !devices_open(&config))
         return 1;
-    int64_t began = now_ns();
+    int64_t began = clock_ns();
     gpu_measure(gpu);
-    double took_ms = (double)(now_ns() - began) * 1e-6;
+    double took_ms = (double)(clock_ns() - began) * 1e-6;
     const struct buffer_source *source = gpu_buffers(gpu);
     if (source->acquire(source->context, OPERANDS_BYTES, &pinned) != ERR_OK)
         return 1;

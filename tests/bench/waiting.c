@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu/clock.h"
 #include "gpu/gpu.h"
-#include "gpu/now.h"
 
 enum { LONG_MAX_JOBS = 64, LONG_N = 100000000 };
 
@@ -131,18 +131,18 @@ static void measure(int device, unsigned long_jobs, unsigned small_jobs)
     int64_t *took_ns = calloc(small_jobs, sizeof *took_ns);
     assert(took_ns != NULL);
     job_init(&job, &port, 2);
-    int64_t began = now_ns();
+    int64_t began = clock_ns();
     int failed = pthread_create(&load.thread, NULL, load_main, &load);
     assert(failed == 0);
     for (unsigned i = 0; i < small_jobs; i++) {
-        int64_t start = now_ns();
+        int64_t start = clock_ns();
         submit(device, &job);
         (void)port_wait(&port);
-        took_ns[i] = now_ns() - start;
+        took_ns[i] = clock_ns() - start;
     }
     __atomic_store_n(&load.is_over, true, __ATOMIC_RELAXED);
     (void)pthread_join(load.thread, NULL);
-    double spent_s = (double)(now_ns() - began) * 1e-9;
+    double spent_s = (double)(clock_ns() - began) * 1e-9;
     qsort(took_ns, small_jobs, sizeof *took_ns, compare_ns);
     printf("%-8s %4u %10.0f %10.0f %10.0f %10.1f\n", gpu_device_info(gpu, device).id, long_jobs,
            (double)took_ns[small_jobs / 2] * 1e-3,

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpu/clock.h"
 #include "gpu/nvml.h"
-#include "gpu/now.h"
 #include "tests/nvml/fake.h"
 
 enum { DEADLINE_S = 60 }; /* for what should happen soon; only a hang ever waits so long */
@@ -51,10 +51,10 @@ static void pause_a_moment(void)
 static struct nvml_reading read_anew(const struct fake *fake)
 {
     struct nvml_reading reading;
-    int64_t begun_ns = now_ns(), asked_ns[2] = {0, 0};
+    int64_t begun_ns = clock_ns(), asked_ns[2] = {0, 0};
     /* The first that is told after now may have been asked before. */
     while (asked_ns[1] == 0) {
-        assert_true(now_ns() - begun_ns < DEADLINE_S * INT64_C(1000000000));
+        assert_true(clock_ns() - begun_ns < DEADLINE_S * INT64_C(1000000000));
         pause_a_moment();
         nvml_read(fake->nvml, &reading);
         if (reading.asked_ns > begun_ns && reading.asked_ns != asked_ns[0]) {

@@ -1,11 +1,12 @@
-/* now.h - the clock of this room: nanoseconds on CLOCK_MONOTONIC, as in struct job_times. */
-#ifndef GPU_NOW_H
-#define GPU_NOW_H
+/* clock.h - the one clock of devices and daemon, of job_times and deadlines: nanoseconds on
+ * CLOCK_MONOTONIC. */
+#ifndef GPU_CLOCK_H
+#define GPU_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-static inline int64_t now_ns(void)
+static inline int64_t clock_ns(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */

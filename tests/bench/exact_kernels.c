@@ -7,8 +7,6 @@
  * host knows the exact sum of any length; a line that says WRONG makes the program fail. cuBLAS
  * computes no exact sum, and none of int8.
  */
-#include <cublas_v2.h>
-#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,49 +15,22 @@
 
 #include "gpu/exact/limbs.h"
 #include "gpu/kernels/exact.h"
+#include "tests/bench/cublas.h"
+#include "tests/gpu/operands.h"
 
 enum { RUNS = 21, PERIOD = 1 << 20 };
 
-#define REQUIRE(call)                                                 \
-    do {                                                              \
-        int status_ = (int)(call);                                    \
-        if (status_ != 0) {                                           \
-            (void)fprintf(stderr, "%s: status %d\n", #call, status_); \
-            exit(1);                                                  \
-        }                                                             \
-    } while (0)
-
-enum kind { KIND_UNIFORM, KIND_20, KIND_60, KIND_FULL, KIND_CANCEL, KIND_COUNT };
-
-static const char *const kind_name[] = {"uniform", "2^+-20", "2^+-60", "full range", "cancel"};
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t random_bits(unsigned bits)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state ^ random_state >> 29) >> (64 - bits);
-}
-
 /* --- data --- */
 
-struct layout {
-    unsigned field_bits, fraction_bits;
-};
-
-static struct layout layout_of(enum dtype dtype)
-{
-    switch (dtype) {
-    case DTYPE_FLOAT16:
-        return (struct layout){5, 10};
-    case DTYPE_BFLOAT16:
-        return (struct layout){8, 7};
-    case DTYPE_FLOAT32:
-        return (struct layout){8, 23};
-    default:
-        return (struct layout){11, 52};
-    }
-}
+static const struct {
+    enum kind kind;
+    const char *name;
+} kinds[] = {{KIND_UNIFORM, "uniform"},
+             {KIND_20, "2^+-20"},
+             {KIND_60, "2^+-60"},
+             {KIND_FULL, "full range"},
+             {KIND_CANCEL, "cancel"}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* A number below 1 in magnitude times a power of two; for KIND_FULL any finite bit pattern. */
 static uint64_t random_real(enum dtype dtype, enum kind kind)
@@ -169,62 +140,38 @@ static struct dot_value expected(const char *a, const char *b, enum dtype dtype,
 /* --- the device --- */
 
 struct bench {
-    cudaStream_t stream;
-    cudaEvent_t begin, end;
-    cublasHandle_t cublas;
+    struct stage stage;
     struct exact_shape shape[DTYPE_COUNT];
-    void *d_flush; /* twice L2 */
-    size_t flush_bytes;
     char *a, *b; /* a period of each */
-    char *d_a, *d_b;
     struct exact_total *d_total;
     struct dot_value *d_result;
-    void *d_blas;
     bool failed;
 };
 
 static void bench_open(struct bench *bench, size_t bytes)
 {
-    int device = 0, multiprocessors = 0, l2 = 0;
+    int device = 0, multiprocessors = 0;
+    stage_open(&bench->stage, bytes);
     REQUIRE(cudaGetDevice(&device));
     REQUIRE(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    REQUIRE(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         REQUIRE(exact_open((enum dtype)dtype, (uint32_t)multiprocessors, &bench->shape[dtype]));
-    bench->flush_bytes = 2 * (size_t)l2;
     bench->a = malloc(PERIOD * 8);
     bench->b = malloc(PERIOD * 8);
     if (bench->a == NULL || bench->b == NULL)
         exit(1);
-    REQUIRE(cudaStreamCreate(&bench->stream));
-    REQUIRE(cudaEventCreate(&bench->begin));
-    REQUIRE(cudaEventCreate(&bench->end));
-    REQUIRE(cudaMalloc(&bench->d_flush, bench->flush_bytes));
-    REQUIRE(cudaMalloc((void **)&bench->d_a, bytes));
-    REQUIRE(cudaMalloc((void **)&bench->d_b, bytes));
     REQUIRE(cudaMalloc((void **)&bench->d_total, sizeof *bench->d_total));
     REQUIRE(cudaMemset(bench->d_total, 0, sizeof *bench->d_total));
     REQUIRE(cudaMalloc((void **)&bench->d_result, sizeof *bench->d_result));
-    REQUIRE(cudaMalloc(&bench->d_blas, 8));
-    REQUIRE(cublasCreate(&bench->cublas));
-    REQUIRE(cublasSetStream(bench->cublas, bench->stream));
-    REQUIRE(cublasSetPointerMode(bench->cublas, CUBLAS_POINTER_MODE_DEVICE));
 }
 
 static void bench_close(struct bench *bench)
 {
-    REQUIRE(cublasDestroy(bench->cublas));
-    REQUIRE(cudaFree(bench->d_blas));
     REQUIRE(cudaFree(bench->d_result));
     REQUIRE(cudaFree(bench->d_total));
-    REQUIRE(cudaFree(bench->d_b));
-    REQUIRE(cudaFree(bench->d_a));
-    REQUIRE(cudaFree(bench->d_flush));
-    REQUIRE(cudaEventDestroy(bench->end));
-    REQUIRE(cudaEventDestroy(bench->begin));
-    REQUIRE(cudaStreamDestroy(bench->stream));
     free(bench->b);
     free(bench->a);
+    stage_close(&bench->stage);
 }
 
 /* The period, again and again, by copies that double. */
@@ -246,8 +193,8 @@ static void queue_exact(struct bench *bench, enum dtype dtype, uint64_t n)
         .total = bench->d_total,
         .only =
             {
-                .a = bench->d_a,
-                .b = bench->d_b,
+                .a = bench->stage.d_a,
+                .b = bench->stage.d_b,
                 .n = n,
                 .rows = 1,
                 .inner_rows = 1,
@@ -257,47 +204,20 @@ static void queue_exact(struct bench *bench, enum dtype dtype, uint64_t n)
             },
     };
     exact_plan(&launch.only, &bench->shape[dtype], false);
-    REQUIRE(exact_launch(dtype, &bench->shape[dtype], &launch, launch.only.blocks, bench->stream));
+    REQUIRE(exact_launch(dtype, &bench->shape[dtype], &launch, launch.only.blocks,
+                         bench->stage.stream));
 }
 
-static void queue_blas(struct bench *bench, enum dtype dtype, uint64_t n)
+enum side { SIDE_EXACT, SIDE_BLAS };
+
+static double time_one(struct bench *bench, enum side side, enum dtype dtype, uint64_t n)
 {
-    const cudaDataType_t type = dtype == DTYPE_FLOAT16 ? CUDA_R_16F : CUDA_R_16BF;
-    if (dtype == DTYPE_FLOAT32)
-        REQUIRE(cublasSdot(bench->cublas, (int)n, (float *)(void *)bench->d_a, 1,
-                           (float *)(void *)bench->d_b, 1, bench->d_blas));
-    else if (dtype == DTYPE_FLOAT64)
-        REQUIRE(cublasDdot(bench->cublas, (int)n, (double *)(void *)bench->d_a, 1,
-                           (double *)(void *)bench->d_b, 1, bench->d_blas));
+    stage_begin(&bench->stage);
+    if (side == SIDE_EXACT)
+        queue_exact(bench, dtype, n);
     else
-        REQUIRE(cublasDotEx(bench->cublas, (int)n, bench->d_a, type, 1, bench->d_b, type, 1,
-                            bench->d_blas, type, CUDA_R_32F));
-}
-
-typedef void (*queue_one)(struct bench *bench, enum dtype dtype, uint64_t n);
-
-static double time_one(struct bench *bench, queue_one queue, enum dtype dtype, uint64_t n)
-{
-    float ms = 0;
-    REQUIRE(cudaMemsetAsync(bench->d_flush, 0, bench->flush_bytes, bench->stream));
-    REQUIRE(cudaEventRecord(bench->begin, bench->stream));
-    queue(bench, dtype, n);
-    REQUIRE(cudaEventRecord(bench->end, bench->stream));
-    REQUIRE(cudaStreamSynchronize(bench->stream));
-    REQUIRE(cudaEventElapsedTime(&ms, bench->begin, bench->end));
-    return (double)ms * 1e3;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, RUNS, sizeof *values, compare_doubles);
-    return values[RUNS / 2];
+        stage_blas(&bench->stage, dtype, n);
+    return stage_end_us(&bench->stage);
 }
 
 static bool is_right(struct bench *bench, enum dtype dtype, uint64_t n)
@@ -314,20 +234,19 @@ static bool is_right(struct bench *bench, enum dtype dtype, uint64_t n)
     return is_same;
 }
 
-static void compare_at(struct bench *bench, enum dtype dtype, enum kind kind, uint64_t n)
+static void compare_at(struct bench *bench, enum dtype dtype, const char *data, uint64_t n)
 {
     double exact[RUNS], blas[RUNS];
     const bool has_blas = dtype_is_float(dtype);
     for (int run = 0; run < RUNS; run++) {
-        exact[run] = time_one(bench, queue_exact, dtype, n);
-        blas[run] = has_blas ? time_one(bench, queue_blas, dtype, n) : 0;
+        exact[run] = time_one(bench, SIDE_EXACT, dtype, n);
+        blas[run] = has_blas ? time_one(bench, SIDE_BLAS, dtype, n) : 0;
     }
     const double gigabytes = 2.0 * (double)n * (double)dtype_size(dtype) / 1e9;
-    const double exact_us = median(exact), blas_us = median(blas);
+    const double exact_us = median(exact, RUNS), blas_us = median(blas, RUNS);
     const bool right = is_right(bench, dtype, n);
-    (void)printf("%-8s %-10s %9llu %9.2f %7.0f", dtype_name(dtype),
-                 dtype_is_float(dtype) ? kind_name[kind] : "any", (unsigned long long)n, exact_us,
-                 gigabytes / exact_us * 1e6);
+    (void)printf("%-8s %-10s %9llu %9.2f %7.0f", dtype_name(dtype), data, (unsigned long long)n,
+                 exact_us, gigabytes / exact_us * 1e6);
     if (has_blas)
         (void)printf(" %9.2f %7.0f %6.3f", blas_us, gigabytes / blas_us * 1e6, blas_us / exact_us);
     (void)printf("  %s\n", right ? "ok" : "WRONG");
@@ -337,13 +256,15 @@ static void compare_at(struct bench *bench, enum dtype dtype, enum kind kind, ui
 static void compare_type(struct bench *bench, enum dtype dtype, double largest)
 {
     const size_t size = dtype_size(dtype);
-    for (int kind = 0; kind < (dtype_is_float(dtype) ? KIND_COUNT : 1); kind++) {
-        fill(bench->a, bench->b, dtype, (enum kind)kind);
-        upload(bench->d_a, bench->a, PERIOD * size, (size_t)largest * size);
-        upload(bench->d_b, bench->b, PERIOD * size, (size_t)largest * size);
+    const bool is_float = dtype_is_float(dtype);
+    for (int i = 0; i < (is_float ? KINDS : 1); i++) {
+        const enum kind kind = kinds[i].kind;
+        fill(bench->a, bench->b, dtype, kind);
+        upload(bench->stage.d_a, bench->a, PERIOD * size, (size_t)largest * size);
+        upload(bench->stage.d_b, bench->b, PERIOD * size, (size_t)largest * size);
         for (double n = 1e3; n <= largest; n *= 10)
             if (kind == KIND_UNIFORM || kind == KIND_FULL || n * 10 > largest)
-                compare_at(bench, dtype, (enum kind)kind, (uint64_t)n);
+                compare_at(bench, dtype, is_float ? kinds[i].name : "any", (uint64_t)n);
     }
 }
 

@@ -5,8 +5,6 @@
  * each run, and are timed by CUDA events behind that flush, so that launches are queued by then;
  * what a rung must clear counts. Medians. Slow ones run less often. Exit status 1: a sum was wrong.
  */
-#include <cublas_v2.h>
-#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,7 @@
 #include "gpu/exact/sum.h"
 #include "gpu/gpu.h"
 #include "gpu/ladder.h"
+#include "tests/bench/cublas.h"
 #include "tests/random.h"
 #include "tests/sink.h"
 
@@ -29,78 +28,32 @@ enum {
     JOB_N = 1024,
 };
 
-#define REQUIRE(call)                                                 \
-    do {                                                              \
-        int status_ = (int)(call);                                    \
-        if (status_ != 0) {                                           \
-            (void)fprintf(stderr, "%s: status %d\n", #call, status_); \
-            exit(1);                                                  \
-        }                                                             \
-    } while (0)
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, compare_doubles);
-    return values[count / 2];
-}
-
 /* --- the device --- */
 
 struct bench {
-    cudaStream_t stream;
-    cudaEvent_t begin, end;
-    cublasHandle_t cublas;
+    struct stage stage;
     struct rung_machine machine;
-    void *d_flush; /* twice L2 */
-    size_t flush_bytes;
-    char *a, *b, *d_a, *d_b; /* operands, on both sides */
+    char *a, *b; /* operands on the host */
     char *d_result, *d_scratch;
-    double *d_blas;
 };
 
 static void bench_open(struct bench *bench, size_t bytes)
 {
-    int device = 0, l2 = 0;
-    REQUIRE(cudaGetDevice(&device));
-    REQUIRE(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
-    bench->flush_bytes = 2 * (size_t)l2;
+    stage_open(&bench->stage, bytes);
     REQUIRE(cuda_machine(&bench->machine));
-    REQUIRE(cudaStreamCreate(&bench->stream));
-    REQUIRE(cudaEventCreate(&bench->begin));
-    REQUIRE(cudaEventCreate(&bench->end));
-    REQUIRE(cudaMalloc(&bench->d_flush, bench->flush_bytes));
     REQUIRE(cudaMallocHost((void **)&bench->a, bytes));
     REQUIRE(cudaMallocHost((void **)&bench->b, bytes));
-    REQUIRE(cudaMalloc((void **)&bench->d_a, bytes));
-    REQUIRE(cudaMalloc((void **)&bench->d_b, bytes));
     REQUIRE(cudaMalloc((void **)&bench->d_result, RUNG_RESULT_BYTES));
     REQUIRE(cudaMalloc((void **)&bench->d_scratch, RUNG_SCRATCH_BYTES));
-    REQUIRE(cudaMalloc((void **)&bench->d_blas, sizeof *bench->d_blas));
-    REQUIRE(cublasCreate(&bench->cublas));
-    REQUIRE(cublasSetStream(bench->cublas, bench->stream));
-    REQUIRE(cublasSetPointerMode(bench->cublas, CUBLAS_POINTER_MODE_DEVICE));
 }
 
 static void bench_close(struct bench *bench)
 {
-    REQUIRE(cublasDestroy(bench->cublas));
-    REQUIRE(cudaFree(bench->d_blas));
     REQUIRE(cudaFree(bench->d_scratch));
     REQUIRE(cudaFree(bench->d_result));
-    REQUIRE(cudaFree(bench->d_b));
-    REQUIRE(cudaFree(bench->d_a));
     REQUIRE(cudaFreeHost(bench->b));
     REQUIRE(cudaFreeHost(bench->a));
-    REQUIRE(cudaFree(bench->d_flush));
-    REQUIRE(cudaEventDestroy(bench->end));
-    REQUIRE(cudaEventDestroy(bench->begin));
-    REQUIRE(cudaStreamDestroy(bench->stream));
+    stage_close(&bench->stage);
 }
 
 /* Uniform in [0, 1): the sum is as large as the sum of magnitudes, so that errors can be told. */
@@ -138,46 +91,30 @@ struct trial {
     struct dot_value exact; /* in float64 */
 };
 
-static void queue_blas(const struct trial *trial)
-{
-    const struct bench *bench = trial->bench;
-    if (trial->dtype == DTYPE_FLOAT32)
-        REQUIRE(cublasSdot(bench->cublas, (int)trial->n, (const float *)(void *)bench->d_a, 1,
-                           (const float *)(void *)bench->d_b, 1, (float *)bench->d_blas));
-    else
-        REQUIRE(cublasDdot(bench->cublas, (int)trial->n, (const double *)(void *)bench->d_a, 1,
-                           (const double *)(void *)bench->d_b, 1, bench->d_blas));
-}
-
 static void queue_rung(const struct trial *trial, const struct rung *rung)
 {
     const struct rung_call call = {
         .machine = &trial->bench->machine,
         .dtype = trial->dtype,
-        .a = trial->bench->d_a,
-        .b = trial->bench->d_b,
+        .a = trial->bench->stage.d_a,
+        .b = trial->bench->stage.d_b,
         .n = trial->n,
         .result = trial->bench->d_result,
         .scratch = trial->bench->d_scratch,
-        .stream = trial->bench->stream,
+        .stream = trial->bench->stage.stream,
     };
     REQUIRE(rung_cuda(rung, &call));
 }
 
 static double time_one(const struct trial *trial, const struct side *side)
 {
-    const struct bench *bench = trial->bench;
-    float ms = 0;
-    REQUIRE(cudaMemsetAsync(bench->d_flush, 0, bench->flush_bytes, bench->stream));
-    REQUIRE(cudaEventRecord(bench->begin, bench->stream));
+    const struct stage *stage = &trial->bench->stage;
+    stage_begin(stage);
     if (side->rung == NULL)
-        queue_blas(trial);
+        stage_blas(stage, trial->dtype, trial->n);
     else
         queue_rung(trial, side->rung);
-    REQUIRE(cudaEventRecord(bench->end, bench->stream));
-    REQUIRE(cudaStreamSynchronize(bench->stream));
-    REQUIRE(cudaEventElapsedTime(&ms, bench->begin, bench->end));
-    return (double)ms * 1e3;
+    return stage_end_us(stage);
 }
 
 /* The value, and what is promised of it. cuBLAS promises nothing: any order of n terms. */
@@ -190,9 +127,8 @@ static struct dot_value value_of(const struct trial *trial, const struct rung *r
     unsigned char result[RUNG_RESULT_BYTES];
     struct rung_takes takes;
     struct dot_value value = {0};
-    REQUIRE(cudaMemcpy(result, rung != NULL ? (const void *)bench->d_result : bench->d_blas,
-                       rung != NULL ? RUNG_RESULT_BYTES : sizeof *bench->d_blas,
-                       cudaMemcpyDeviceToHost));
+    REQUIRE(cudaMemcpy(result, rung != NULL ? bench->d_result : bench->stage.d_blas,
+                       rung != NULL ? RUNG_RESULT_BYTES : sizeof(double), cudaMemcpyDeviceToHost));
     if (like->is_exact)
         memcpy(&value, result, sizeof value);
     else
@@ -308,8 +244,8 @@ static bool compare_rungs(double largest)
                  "us", "GB/s", "share", "error", "bound");
     begin_table(table, sizeof table);
     for (enum dtype dtype = DTYPE_FLOAT32; dtype <= DTYPE_FLOAT64; dtype++) {
-        fill(bench.a, bench.d_a, dtype, (uint64_t)largest);
-        fill(bench.b, bench.d_b, dtype, (uint64_t)largest);
+        fill(bench.a, bench.stage.d_a, dtype, (uint64_t)largest);
+        fill(bench.b, bench.stage.d_b, dtype, (uint64_t)largest);
         for (double n = 100; n <= largest; n *= 10) {
             struct trial trial = {.bench = &bench, .dtype = dtype, .n = (uint64_t)n};
             trial.exact = exact_of(&bench, dtype, trial.n);

@@ -14,43 +14,9 @@
 
 #include "gpu/clock.h"
 #include "gpu/gpu.h"
+#include "tests/bench/port.h"
 
 enum { LONG_MAX_JOBS = 64, LONG_N = 100000000 };
-
-/* Gives each completed job back to be submitted again, or counts it. */
-struct port {
-    struct job_port port; /* first: port_complete() casts back */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct job *first;   /* lock; completed */
-    uint64_t done_total; /* lock */
-};
-
-static void port_complete(struct job_port *base, struct job *first)
-{
-    struct port *port = (struct port *)base;
-    (void)pthread_mutex_lock(&port->lock);
-    for (struct job *job = first, *next; job != NULL; job = next) {
-        next = job->next;
-        job->next = port->first;
-        port->first = job;
-        port->done_total++;
-    }
-    (void)pthread_cond_signal(&port->changed);
-    (void)pthread_mutex_unlock(&port->lock);
-}
-
-static struct job *port_wait(struct port *port)
-{
-    (void)pthread_mutex_lock(&port->lock);
-    while (port->first == NULL)
-        (void)pthread_cond_wait(&port->changed, &port->lock);
-    struct job *job = port->first;
-    port->first = job->next;
-    (void)pthread_mutex_unlock(&port->lock);
-    assert(job->error == ERR_OK);
-    return job;
-}
 
 static struct gpu *gpu;
 static const float *operands; /* two of LONG_N */
@@ -77,13 +43,6 @@ static void submit(int device, struct job *job)
     assert(error == ERR_OK);
 }
 
-static struct port port_make(void)
-{
-    return (struct port){.port = {port_complete},
-                         .lock = PTHREAD_MUTEX_INITIALIZER,
-                         .changed = PTHREAD_COND_INITIALIZER};
-}
-
 static int compare_ns(const void *x, const void *y)
 {
     int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
@@ -104,8 +63,9 @@ static void *load_main(void *context)
 {
     struct load *load = context;
     struct job job[LONG_MAX_JOBS];
-    struct port port = port_make();
+    struct port port;
     unsigned flying = load->jobs;
+    port_init(&port);
     for (unsigned i = 0; i < load->jobs; i++) {
         job_init(&job[i], &port, LONG_N);
         submit(load->device, &job[i]);
@@ -125,11 +85,12 @@ static void *load_main(void *context)
 
 static void measure(int device, unsigned long_jobs, unsigned small_jobs)
 {
-    struct port port = port_make();
+    struct port port;
     struct job job;
     struct load load = {.device = device, .jobs = long_jobs};
     int64_t *took_ns = calloc(small_jobs, sizeof *took_ns);
     assert(took_ns != NULL);
+    port_init(&port);
     job_init(&job, &port, 2);
     int64_t began = clock_ns();
     int failed = pthread_create(&load.thread, NULL, load_main, &load);

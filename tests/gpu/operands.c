@@ -12,14 +12,9 @@ uint64_t random_bits(unsigned bits)
     return (random_state ^ random_state >> 29) >> (64 - bits);
 }
 
-/* How a float type divides its bits, below the sign. */
-struct layout {
-    unsigned field_bits, fraction_bits;
-};
-
-static struct layout layout_of(enum dtype part)
+struct layout layout_of(enum dtype dtype)
 {
-    switch (part) {
+    switch (dtype) {
     case DTYPE_FLOAT16:
         return (struct layout){5, 10};
     case DTYPE_BFLOAT16:

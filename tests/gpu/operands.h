@@ -22,6 +22,12 @@ enum kind {
 
 uint64_t random_bits(unsigned bits); /* 1 to 63 of them */
 
+/* How a real float type divides its bits, below the sign. */
+struct layout {
+    unsigned field_bits, fraction_bits;
+};
+struct layout layout_of(enum dtype dtype);
+
 /* `count` elements of one operand. KIND_CANCEL: as KIND_60. */
 void operand_fill(void *data, enum dtype dtype, enum kind kind, uint64_t count);
 

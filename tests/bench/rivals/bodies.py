@@ -18,8 +18,8 @@ KINDS = {
     "17 digits": lambda draw: draw.random(),
 }
 
-# form: json, binary, or client, which is binary through PyTriton's own. asked: the rivals that take
-# part. compared: those that the best is one of.
+# form: json, binary, or client, which is binary through PyTriton's own. kind: of numbers. asked: the
+# rivals that take part. compared: those that the best is one of. wanted: dotd's ratio to it.
 Case = collections.namedtuple("Case", "name title form kind n asked compared wanted")
 
 CASES = [

@@ -1,8 +1,8 @@
 """Dot products by PyTriton: models named as dotd names them, batched by Triton.
 
-Usage: pytriton_server.py FOLDER HTTP_PORT GRPC_PORT METRICS_PORT; what Triton needs is put into the
-folder. Triton collects what waits into one
-batch, up to as many as there are connections, and the function gets it as one array.
+Usage: pytriton_server.py FOLDER HTTP_PORT GRPC_PORT METRICS_PORT. Triton keeps what it needs in the
+folder, which must be new; it collects what waits into one batch, up to as many as there are
+connections, and the function gets it as one array.
 """
 
 import os

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -53,11 +54,11 @@ class Server:
                 self.wait()
             except Unavailable as reason:
                 self.failure = reason
+                self.stop()
                 raise
 
     def spawn(self, *command, **environment):
         """In a process group of its own, with one thread of BLAS: there is a process a core."""
-        self.port = self.port or free_port()
         with open(self.log(), "wb") as log:
             self.process = subprocess.Popen(
                 list(map(str, command)),
@@ -91,9 +92,9 @@ class Server:
             time.sleep(0.1)
 
     def complaint(self):
-        """The last line of its log that speaks of an error, or its last line."""
+        """The last line of its log that tells of an error, or its last line."""
         lines = self.log().read_text(errors="replace").strip().splitlines()
-        errors = [line for line in lines if "error" in line.lower()]
+        errors = [line for line in lines if re.search("error|not found", line, re.IGNORECASE)]
         return (errors or lines or [f"exit status {self.process.returncode}"])[-1].strip()
 
     def check(self, case):
@@ -111,9 +112,13 @@ class Server:
             raise Unavailable(f"does not answer: {error}") from None
         finally:
             connection.close()
+        shown = text[:200].decode(errors="replace")
         if answer.status != 200:
-            raise Unavailable(f"answers {answer.status}: {text[:200].decode(errors='replace')}")
-        result = self.result(json.loads(text))
+            raise Unavailable(f"answers {answer.status}: {shown}")
+        try:
+            result = float(self.result(json.loads(text)))
+        except (ValueError, TypeError, LookupError):
+            raise Unavailable(f"answers {shown}") from None
         if not bodies.is_right(case, result):
             raise Unavailable(f"answers {result}, and {bodies.expected(case)} is right")
 
@@ -142,6 +147,7 @@ class Server:
         except ProcessLookupError:
             pass
         self.process.wait()
+        self.process = None
 
     def request(self, case):
         """(path, body, Content-Type, bytes of JSON before binary tensors or None) for this case."""
@@ -191,18 +197,9 @@ class PythonServer(Server):
         mark = self.venv() / "complete"
         if mark.exists():
             return
-        for command in (
-            ["/usr/bin/python3", "-m", "venv", self.venv()],
-            [
-                self.python(),
-                "-m",
-                "pip",
-                "install",
-                "--disable-pip-version-check",
-                "-q",
-                *self.packages,
-            ],
-        ):
+        create = ["/usr/bin/python3", "-m", "venv", self.venv()]
+        fill = [self.venv() / "bin/pip", "install", "-q", "--disable-pip-version-check"]
+        for command in (create, [*fill, *self.packages]):
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
             if done.returncode != 0:
                 lines = (done.stderr or done.stdout).strip().splitlines()
@@ -247,10 +244,7 @@ class FastApi(PythonServer):
 
 class MlServer(PythonServer):
     name = "mlserver"
-    packages = [
-        "mlserver",
-        "uvloop<0.22",
-    ]  # with a later one MLServer 1.7's workers die as they start
+    packages = ["mlserver", "uvloop<0.22"]  # with a later one its workers die (MLServer 1.7)
     shown = ["mlserver", "uvloop", "orjson", "numpy"]
 
     def serve(self):
@@ -276,12 +270,14 @@ class MlServer(PythonServer):
         path = "/v2/models/dot/infer"
         if case.form == "json":
             return path, bodies.json_tensors(case, [case.n]), JSON, None
-        halves = bodies.plain_binary(case)
-        halves = halves[: 4 * case.n], halves[4 * case.n :]
-        more = [{"data": [base64.b64encode(half).decode()]} for half in halves]
-        for fields in more:
-            fields["parameters"] = {"content_type": "base64"}
-        tensors = [bodies.tensor(name, [1], "BYTES", **more.pop(0)) for name in "ab"]
+        body, size = bodies.plain_binary(case), 4 * case.n
+        as_base64 = {"content_type": "base64"}
+        tensors = [
+            bodies.tensor(
+                name, [1], "BYTES", data=[base64.b64encode(half).decode()], parameters=as_base64
+            )
+            for name, half in (("a", body[:size]), ("b", body[size:]))
+        ]
         return path, bodies.inference(tensors), JSON, None
 
     def result(self, answer):

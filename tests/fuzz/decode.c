@@ -20,13 +20,13 @@ static void take(void *context, const void *a, const void *b, uint64_t n)
     decoding->streamed_bytes += bytes;
 }
 
-static enum error feed(struct decoder *decoder, const char *body, size_t size, struct cuts cuts,
-                       struct problem *problem)
+enum error feed(struct decoder *decoder, const void *body, size_t size, struct cuts cuts,
+                struct problem *problem)
 {
     enum error err = ERR_OK;
     for (size_t at = 0; err == ERR_OK && at < size;) {
         size_t piece = cuts_next(&cuts, size - at);
-        char *copy = copy_of(body + at, piece);
+        char *copy = copy_of((const char *)body + at, piece);
         err = decoder_feed(decoder, copy, piece, problem);
         free(copy);
         at += piece;
@@ -170,4 +170,16 @@ void check_kept(const struct decoding *streamed, const struct decode_how *how, c
         CHECK(kept.error == ERR_TOO_LARGE, "%s", kept.problem.detail);
     }
     decoding_fini(&kept);
+}
+
+void check_any_cuts(const struct decode_how *how, const void *body, size_t size, struct cuts cuts)
+{
+    struct decoding whole, pieces;
+    decode(&whole, how, body, size, (struct cuts){0});
+    decode(&pieces, how, body, size, cuts);
+    check_same_decoding(&whole, &pieces);
+    if (whole.error == ERR_OK && whole.request.is_streamed && whole.request.options.block == 0)
+        check_kept(&whole, how, body, size); /* blocks in turn would be kept in their order */
+    decoding_fini(&whole);
+    decoding_fini(&pieces);
 }

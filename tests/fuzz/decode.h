@@ -26,6 +26,10 @@ struct decode_how {
     uint64_t sink_min_bytes;
 };
 
+/* Feeds body in pieces of exact size, to its end. */
+enum error feed(struct decoder *decoder, const void *body, size_t size, struct cuts cuts,
+                struct problem *problem);
+
 /* Decodes body in pieces of exact size, and lets request_check() judge what came out. */
 void decode(struct decoding *ret, const struct decode_how *how, const void *body, size_t size,
             struct cuts cuts);
@@ -41,6 +45,9 @@ void check_same_decoding(const struct decoding *a, const struct decoding *b);
 /* Decodes a body that went to the sink once more, without one: the same elements must be kept. */
 void check_kept(const struct decoding *streamed, const struct decode_how *how, const void *body,
                 size_t size);
+
+/* Decodes whole and cut up, which must agree, and by check_kept() what went to the sink. */
+void check_any_cuts(const struct decode_how *how, const void *body, size_t size, struct cuts cuts);
 
 /* The operand's bytes, in a buffer that holds it. */
 const char *tensor_data(const struct request *request, const struct tensor *tensor,

@@ -17,13 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .has_sink = (choice & 32) != 0,
         .sink_min_bytes = choice & 64 ? 48 : 0,
     };
-    struct decoding whole, pieces;
-    decode(&whole, &how, input.data, input.size, (struct cuts){0});
-    decode(&pieces, &how, input.data, input.size, cuts);
-    check_same_decoding(&whole, &pieces);
-    if (whole.error == ERR_OK && whole.request.is_streamed)
-        check_kept(&whole, &how, input.data, input.size);
-    decoding_fini(&whole);
-    decoding_fini(&pieces);
+    check_any_cuts(&how, input.data, input.size, cuts);
     return 0;
 }

@@ -31,20 +31,6 @@ static void take(void *context, const void *a, const void *b, uint64_t n)
     append(&decoding->streamed[1], &before, b, bytes);
 }
 
-static enum error feed(struct decoder *decoder, const uint8_t *body, size_t size, struct cuts cuts,
-                       struct problem *problem)
-{
-    enum error err = ERR_OK;
-    for (size_t at = 0; err == ERR_OK && at < size;) {
-        size_t piece = cuts_next(&cuts, size - at);
-        char *copy = copy_of(body + at, piece);
-        err = decoder_feed(decoder, copy, piece, problem);
-        free(copy);
-        at += piece;
-    }
-    return err == ERR_OK ? decoder_finish(decoder, problem) : err;
-}
-
 static void infer(struct decoding *ret, struct oip_call *ret_call, const struct how *how,
                   const struct input *body, struct cuts cuts)
 {

@@ -29,14 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .has_sink = (choice & 8) != 0,
         .sink_min_bytes = choice & 16 ? 48 : 0,
     };
-    struct decoding whole, pieces;
-    decode(&whole, &how, body, body_size, (struct cuts){0});
-    decode(&pieces, &how, body, body_size, cuts);
-    check_same_decoding(&whole, &pieces);
-    if (whole.error == ERR_OK && whole.request.is_streamed && whole.request.options.block == 0)
-        check_kept(&whole, &how, body, body_size);
-    decoding_fini(&whole);
-    decoding_fini(&pieces);
+    check_any_cuts(&how, body, body_size, cuts);
     free(query);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "proto/base64.h"
 #include "proto/encoding.h"
 #include "tests/random.h"
+#include "tests/unit/feed.h"
 
 enum { MAX_BYTES = 1 << 12 };
 
@@ -186,18 +187,8 @@ static enum error decode(struct request *request, const char *query, const char 
     enum error err = options_from_query(&request->options, query, NULL, NULL, problem);
     if (err == ERR_OK)
         err = decoder_create(&decoder, &encoding_json, request, size, MAX_BYTES, problem);
-    for (size_t at = 0; err == ERR_OK && at < size;) {
-        size_t piece = 1 + random_next() % most;
-        piece = piece < size - at ? piece : size - at;
-        char *copy = malloc(piece); /* so that a sanitizer sees its end */
-        assert_non_null(copy);
-        memcpy(copy, body + at, piece);
-        err = decoder_feed(decoder, copy, piece, problem);
-        free(copy);
-        at += piece;
-    }
     if (err == ERR_OK)
-        err = decoder_finish(decoder, problem);
+        err = feed(decoder, body, size, most, problem);
     decoder_destroy(decoder);
     assert_int_equal(problem->error, err);
     return err;

@@ -13,6 +13,7 @@
 #include "proto/bytes.h"
 #include "proto/encoding.h"
 #include "tests/random.h"
+#include "tests/unit/feed.h"
 
 enum { MAX_BYTES = 1 << 20, N_MAX = 5000, ELEMENT_MAX = 16 };
 
@@ -91,14 +92,8 @@ static enum error decode(struct request *request, const struct sink *sink, const
     enum error err = options_from_query(&request->options, query, NULL, NULL, problem);
     if (err == ERR_OK)
         err = decoder_create(&decoder, &encoding_raw, request, announced, MAX_BYTES, problem);
-    for (size_t at = 0; err == ERR_OK && at < size;) {
-        size_t piece = 1 + random_next() % most;
-        piece = piece < size - at ? piece : size - at;
-        err = decoder_feed(decoder, body + at, piece, problem);
-        at += piece;
-    }
     if (err == ERR_OK)
-        err = decoder_finish(decoder, problem);
+        err = feed(decoder, body, size, most, problem);
     decoder_destroy(decoder);
     assert_int_equal(problem->error, err);
     return err;

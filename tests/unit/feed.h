@@ -1,0 +1,30 @@
+/* feed.h - a body given to a decoder in random pieces. */
+#ifndef TESTS_UNIT_FEED_H
+#define TESTS_UNIT_FEED_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/encoding.h"
+#include "tests/random.h"
+
+/* In pieces of at most `most` bytes, to its end. Each is a copy, so that a sanitizer sees a read beyond
+ * it. Returns the first error, or decoder_finish()'s. */
+static inline enum error feed(struct decoder *decoder, const char *body, size_t size, size_t most,
+                              struct problem *problem)
+{
+    enum error err = ERR_OK;
+    for (size_t at = 0; err == ERR_OK && at < size;) {
+        size_t piece = 1 + random_next() % most;
+        piece = piece < size - at ? piece : size - at;
+        char *copy = malloc(piece);
+        assert_non_null(copy);
+        memcpy(copy, body + at, piece);
+        err = decoder_feed(decoder, copy, piece, problem);
+        free(copy);
+        at += piece;
+    }
+    return err == ERR_OK ? decoder_finish(decoder, problem) : err;
+}
+
+#endif

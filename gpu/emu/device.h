@@ -99,7 +99,15 @@ template <typename Kernel> cudaError_t cudaFuncSetAttribute(Kernel, enum cudaFun
 
 /* --- barriers, warps, atomics --- */
 
-enum emu_kind { EMU_SYNC, EMU_SHUFFLE_DOWN, EMU_SHUFFLE_UP, EMU_SHUFFLE, EMU_BALLOT, EMU_OR };
+enum emu_kind {
+    EMU_SYNC,
+    EMU_SHUFFLE_DOWN,
+    EMU_SHUFFLE_UP,
+    EMU_SHUFFLE,
+    EMU_BALLOT,
+    EMU_OR,
+    EMU_MAX
+};
 
 static inline void __syncthreads()
 {
@@ -167,6 +175,15 @@ static inline unsigned __reduce_or_sync(unsigned mask, unsigned value)
     for (int lane = 0; lane < 32; lane++)
         all |= (unsigned)lanes[lane];
     return all;
+}
+
+static inline unsigned __reduce_max_sync(unsigned mask, unsigned value)
+{
+    const uint64_t *lanes = emu_exchange(mask, EMU_MAX, value);
+    uint64_t most = 0;
+    for (int lane = 0; lane < 32; lane++)
+        most = lanes[lane] > most ? lanes[lane] : most;
+    return (unsigned)most;
 }
 
 template <typename Value> static inline Value atomicAdd(Value *at, Value value)

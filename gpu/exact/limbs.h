@@ -237,16 +237,26 @@ EXACT_SHARED struct exact_format exact_format_of(enum dtype dtype)
     return format;
 }
 
+/* Position of the highest bit of a word that is not zero. */
+EXACT_SHARED int exact_highest_bit(uint64_t word)
+{
+    int bit = 0;
+    for (int step = 32; step > 0; step /= 2)
+        if (word >> (bit + step) != 0)
+            bit += step;
+    return bit;
+}
+
 /* significand * 2^quantum as float64, which must hold it: significand <= 2^53, quantum >= -1074. */
 EXACT_SHARED double exact_compose(uint64_t significand, int quantum)
 {
-    while (significand != 0 && significand >> 52 == 0 && quantum > -1074) {
-        significand <<= 1;
-        quantum--;
+    uint64_t bits = 0;
+    if (significand != 0) {
+        const int room = significand >> 53 == 0 ? 52 - exact_highest_bit(significand) : 0;
+        const int up = room < quantum + 1074 ? room : quantum + 1074;
+        /* The implicit bit carries into the exponent field; so does a significand of 2^53. */
+        bits = (significand << up) + ((uint64_t)(quantum - up + 1074) << 52);
     }
-    /* The implicit bit carries into the exponent field; so does a significand of 2^53. */
-    const uint64_t bits =
-        significand != 0 ? significand + ((uint64_t)(quantum + 1074) << 52) : significand;
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -278,49 +288,40 @@ EXACT_SHARED bool exact_any_below(const int64_t *limb, int top, int position)
     return any;
 }
 
-/* Position of the highest bit of a word that is not zero. */
-EXACT_SHARED int exact_highest_bit(uint64_t word)
-{
-    int bit = 0;
-    for (int step = 32; step > 0; step /= 2)
-        if (word >> (bit + step) != 0)
-            bit += step;
-    return bit;
-}
+/* A magnitude that is cut where its format ends: significand * 2^quantum, and what is below. */
+struct exact_cut {
+    uint64_t significand;
+    int quantum;
+    bool is_negative;
+    bool is_half;  /* of the quantum: the first bit below is set */
+    bool is_below; /* a bit below that one is */
+};
 
-/* The total to nearest, ties to even, in one step from fixed point: sum, error_bound, flags. Leaves
- * the limbs carried and absolute. */
-EXACT_SHARED void exact_round(int64_t *limb, int count, int base, struct exact_format format,
-                              struct dot_value *ret)
+/* How many bits of a number go, counted from base; its highest one is at that position. */
+EXACT_SHARED int exact_drop(struct exact_format format, int base, int highest)
 {
-    const bool is_negative = exact_make_absolute(limb, count);
-    int top = count - 1;
-    while (top >= 0 && limb[top] == 0)
-        top--;
-    ret->sum = 0;
-    ret->error_bound = 0;
-    ret->flags = 0;
-    if (top < 0)
-        return; /* +0, whatever the signs of the terms */
-
-    const int highest = 32 * top + exact_highest_bit((uint64_t)limb[top]);
-    int drop = highest - (format.precision - 1); /* bits to be rounded off; none if negative */
+    int drop = highest - (format.precision - 1);
     if (drop < format.min_quantum - base)
         drop = format.min_quantum - base;
-    if (drop < 0)
-        drop = 0;
-    uint64_t significand = exact_bits_from(limb, top, drop);
-    const bool is_inexact = drop > 0 && exact_any_below(limb, top, drop);
-    if (is_inexact && (exact_bits_from(limb, top, drop - 1) & 1) != 0 &&
-        ((significand & 1) != 0 || exact_any_below(limb, top, drop - 1)))
-        significand++;
+    return drop > 0 ? drop : 0;
+}
 
-    const int quantum = drop + base;
+/* To nearest, ties to even: sum, error_bound, flags. */
+EXACT_SHARED void exact_round_cut(const struct exact_cut *cut, struct exact_format format,
+                                  struct dot_value *ret)
+{
+    const bool is_inexact = cut->is_half || cut->is_below;
+    const int quantum = cut->quantum;
+    uint64_t significand = cut->significand;
+    if (cut->is_half && (cut->is_below || (significand & 1) != 0))
+        significand++;
     const bool is_beyond =
         significand != 0 && quantum + exact_highest_bit(significand) >= format.max_exponent;
     const double magnitude = is_beyond ? INFINITY : exact_compose(significand, quantum);
-    ret->sum =
-        is_negative ? -magnitude : magnitude; /* a zero here was rounded: it keeps its sign */
+    /* A zero here was rounded: it keeps its sign. */
+    ret->sum = cut->is_negative ? -magnitude : magnitude;
+    ret->error_bound = 0;
+    ret->flags = 0;
     if (is_beyond) {
         ret->error_bound = INFINITY;
         ret->flags = FLAG_INEXACT | FLAG_OVERFLOW;
@@ -331,6 +332,30 @@ EXACT_SHARED void exact_round(int64_t *limb, int count, int base, struct exact_f
         if (significand >> (format.precision - 1) == 0)
             ret->flags |= FLAG_UNDERFLOW;
     }
+}
+
+/* The total in one step from fixed point: sum, error_bound, flags. Leaves the limbs carried and
+ * absolute. */
+EXACT_SHARED void exact_round(int64_t *limb, int count, int base, struct exact_format format,
+                              struct dot_value *ret)
+{
+    struct exact_cut cut;
+    cut.is_negative = exact_make_absolute(limb, count);
+    int top = count - 1;
+    while (top >= 0 && limb[top] == 0)
+        top--;
+    ret->sum = 0;
+    ret->error_bound = 0;
+    ret->flags = 0;
+    if (top < 0)
+        return; /* +0, whatever the signs of the terms */
+    const int highest = 32 * top + exact_highest_bit((uint64_t)limb[top]);
+    const int drop = exact_drop(format, base, highest);
+    cut.significand = exact_bits_from(limb, top, drop);
+    cut.quantum = drop + base;
+    cut.is_half = drop > 0 && (exact_bits_from(limb, top, drop - 1) & 1) != 0;
+    cut.is_below = drop > 0 && exact_any_below(limb, top, drop - 1);
+    exact_round_cut(&cut, format, ret);
 }
 
 /* Two's complement of 192 bits. limb is carried, of the integer layout. */

@@ -40,7 +40,7 @@ __device__ inline float high_half(unsigned word)
 class sum_float16
 {
   public:
-    enum { THREADS = 512, BLOCKS = 2, LOADS = 4, SIZE = 2, PARTS = 1 };
+    enum { THREADS = 512, BLOCKS = 2, LOADS = 4, SIZE = 2, PARTS = 1, AHEAD = 0 };
     enum { LIMBS = EXACT_FLOAT32_LIMBS, BASE = EXACT_FLOAT32_BASE, PART_BYTES = LIMBS * 8 };
     static const enum dtype DTYPE = DTYPE_FLOAT16;
 

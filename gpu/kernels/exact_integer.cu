@@ -19,7 +19,7 @@ namespace
 class integers
 {
   public:
-    enum { THREADS = 512, BLOCKS = 2, LOADS = 4, PARTS = 1 };
+    enum { THREADS = 512, BLOCKS = 2, LOADS = 4, PARTS = 1, AHEAD = 0 };
     enum { LIMBS = EXACT_INTEGER_LIMBS, BASE = EXACT_INTEGER_BASE, PART_BYTES = LIMBS * 8 };
 
     __device__ integers(char *region) : limb_((int64_t *)region)

@@ -1,10 +1,12 @@
-/* exact_narrow.cu - exact sums of float32, bfloat16 and complex64: every product straight into the
- * thread's own limbs in shared memory, at a cost that does not depend on the data.
+/* exact_narrow.cu - exact sums of float32, bfloat16 and complex64: in registers, or in the thread's
+ * own limbs in shared memory.
  *
- * Idea      a product is exact in float64. The upper bits of its exponent say which limb it belongs
- *           to; scaled to that limb, it is split by adding 1.5 * 2^k into whole multiples of 2^32
- *           and a rest, whose integers are read off the bit patterns and added to two limbs of 64
- *           bits. A bfloat16 product, 16 bits, has no rest.
+ * Idea      a product is exact in float64, and two grids take it in if its exponent is within 32 of
+ *           the grids' top (exact_grids.cuh). The others go into columns. There the upper bits of
+ *           the exponent say which limb a product belongs to; scaled to that limb, it is split by
+ *           adding 1.5 * 2^k into whole multiples of 2^32 and a rest, whose integers are read off
+ *           the bit patterns and added to two limbs of 64 bits. A bfloat16 product, 16 bits, has no
+ *           rest.
  * Windows   of 32 exponents, on multiples of 32 of the exponent field. Window w has the limb of
  *           unit 2^(32 w - 1070), in which the lowest bit of a product is at least 1. Fields of
  *           products are 725 (2^-298) to 1278 (below 2^256): windows 22 to 39, and with what is
@@ -18,8 +20,8 @@
  *           precision, 1971; private superaccumulators: see exact_rows.cuh.
  * Measured  tests/bench/results.
  */
+#include "gpu/kernels/exact_grids.cuh"
 #include "gpu/kernels/exact_kernel.h"
-#include "gpu/kernels/exact_rows.cuh"
 
 namespace
 {
@@ -127,6 +129,33 @@ __device__ inline void fold_columns(char *part)
     __syncwarp();
 }
 
+struct narrow_columns {
+    enum { LIMBS = EXACT_FLOAT32_LIMBS, BASE = EXACT_FLOAT32_BASE, BYTES = ROWS * ROW_BYTES };
+    enum { DEPOSITS = ::DEPOSITS };
+    /* Products are below 2^256, and all are whole multiples of 2^-298: so is what grids hold. */
+    enum { LOWEST_TOP = 760, HIGHEST_TOP = 1278 };
+
+    static __device__ void clear(char *column)
+    {
+        clear_column(column);
+    }
+
+    static __device__ void carry(char *column)
+    {
+        carry_column(column);
+    }
+
+    static __device__ void put(char *column, double value)
+    {
+        ::put(column, value);
+    }
+
+    static __device__ void fold(char *part)
+    {
+        fold_columns(part);
+    }
+};
+
 /* --- operands --- */
 
 __device__ inline double product(unsigned x, unsigned y)
@@ -144,130 +173,140 @@ __device__ inline unsigned high_bfloat16(unsigned word)
     return word & 0xffff0000;
 }
 
+__device__ inline unsigned field_of(double p)
+{
+    return (unsigned)__double2hiint(p) << 1 >> 21;
+}
+
 /* --- accumulators --- */
 
-/* What the three have in common. COUNT: deposits that a round of LOADS vectors makes into a limb at
- * most. */
-template <int PART_COUNT, int COUNT> class columns
+/* Two grids hold bits from 2^(top - 1022) down to 2^(top - 1102); a product of BITS at most has its
+ * lowest one at 2^(field - 1022 - BITS) or above. COUNT: as for gridded. */
+template <int PART_COUNT, int COUNT, int BITS>
+class narrow_sum : public gridded<narrow_columns, PART_COUNT, 2, COUNT>
 {
   public:
-    enum { LIMBS = EXACT_FLOAT32_LIMBS, BASE = EXACT_FLOAT32_BASE };
-    enum { PARTS = PART_COUNT, PART_BYTES = ROWS * ROW_BYTES };
-
-    __device__ columns(char *region)
-        : part_(region), column_(region + threadIdx.x % GRID_WARP * 8), count_(0), odd_(0)
+    __device__ narrow_sum(char *region) : gridded<narrow_columns, PART_COUNT, 2, COUNT>(region)
     {
-    }
-
-    __device__ void begin()
-    {
-        for (int part = 0; part < PARTS; part++)
-            clear_column(column_ + part * PART_BYTES);
-        count_ = 0;
-        odd_ = 0;
-    }
-
-    __device__ void pause()
-    {
-        if (++count_ < DEPOSITS / COUNT)
-            return;
-        for (int part = 0; part < PARTS; part++)
-            carry_column(column_ + part * PART_BYTES);
-        count_ = 0;
-    }
-
-    __device__ bool is_odd() const
-    {
-        return odd_ != 0;
-    }
-
-    __device__ void fold()
-    {
-        for (int part = 0; part < PARTS; part++)
-            fold_columns(part_ + part * PART_BYTES);
     }
 
   protected:
-    __device__ void see(double p)
+    enum { SPAN = 80 - BITS };
+
+    /* Zero is in range, whatever the range: less one it is the largest number. */
+    static __device__ void widen(struct span &span, double p)
     {
-        odd_ = __fma_rn(p, 0, odd_);
+        const unsigned bits = 2 * (unsigned)__double2hiint(p);
+        span.low = min(span.low, bits - 1);
+        span.high = max(span.high, bits);
     }
 
-    char *part_, *column_;
-    unsigned count_; /* rounds since the last carry */
-    double odd_;     /* NaN as soon as a product is not finite */
+    __device__ bool holds(const struct span &span) const
+    {
+        return span.high < (this->top_ + 1) << 21 && span.low >= ((this->top_ - SPAN) << 21) - 1;
+    }
 };
 
-class sum_float32 : public columns<1, 4 * 4>
+class sum_float32 : public narrow_sum<1, 4, 48>
 {
   public:
-    enum { THREADS = 256, BLOCKS = 3, LOADS = 4, SIZE = 4 };
+    enum { THREADS = 640, BLOCKS = 1, AHEAD = 5, SIZE = 4 };
     static const enum dtype DTYPE = DTYPE_FLOAT32;
 
-    __device__ sum_float32(char *region, const struct grid_task &) : columns(region)
+    __device__ sum_float32(char *region, const struct grid_task &) : narrow_sum(region)
     {
     }
 
-    __device__ void add(uint4 x, uint4 y)
+    __device__ void begin(const uint4 &x, const uint4 &y)
     {
-        add_one(x.x, y.x);
-        add_one(x.y, y.y);
-        add_one(x.z, y.z);
-        add_one(x.w, y.w);
+        begin_at(field_of(product(x.x, y.x)));
     }
 
-  private:
-    __device__ void add_one(unsigned x, unsigned y)
+    __device__ void add(const uint4 &x, const uint4 &y)
     {
-        const double p = product(x, y);
-        put(column_, p);
-        see(p);
+        const double p[4] = {product(x.x, y.x), product(x.y, y.y), product(x.z, y.z),
+                             product(x.w, y.w)};
+        struct span span = {~0u, 0};
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            widen(span, p[i]);
+        if (holds(span)) {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                grids_[0].add<0, 1>(p[i]);
+            return;
+        }
+        make_room(4);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            put(column(0), p[i]);
+            see(p[i]);
+        }
     }
 };
 
-class sum_bfloat16 : public columns<1, 8 * 4>
+class sum_bfloat16 : public narrow_sum<1, 8, 16>
 {
   public:
-    enum { THREADS = 256, BLOCKS = 3, LOADS = 4, SIZE = 2 };
+    enum { THREADS = 640, BLOCKS = 1, AHEAD = 5, SIZE = 2 };
     static const enum dtype DTYPE = DTYPE_BFLOAT16;
 
-    __device__ sum_bfloat16(char *region, const struct grid_task &) : columns(region)
+    __device__ sum_bfloat16(char *region, const struct grid_task &) : narrow_sum(region)
     {
     }
 
-    __device__ void add(uint4 x, uint4 y)
+    __device__ void begin(const uint4 &x, const uint4 &y)
     {
-        add_two(x.x, y.x);
-        add_two(x.y, y.y);
-        add_two(x.z, y.z);
-        add_two(x.w, y.w);
+        begin_at(field_of(product(low_bfloat16(x.x), low_bfloat16(y.x))));
     }
 
-  private:
-    __device__ void add_two(unsigned x, unsigned y)
+    __device__ void add(const uint4 &x, const uint4 &y)
     {
-        const double p = product(low_bfloat16(x), low_bfloat16(y));
-        const double q = product(high_bfloat16(x), high_bfloat16(y));
-        put16(column_, p);
-        put16(column_, q);
-        see(p);
-        see(q);
+        const unsigned a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
+        double p[8];
+        struct span span = {~0u, 0};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            p[2 * i] = product(low_bfloat16(a[i]), low_bfloat16(b[i]));
+            p[2 * i + 1] = product(high_bfloat16(a[i]), high_bfloat16(b[i]));
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            widen(span, p[i]);
+        if (holds(span)) {
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                grids_[0].add<0, 1>(p[i]);
+            return;
+        }
+        make_room(8);
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            put16(column(0), p[i]);
+            see(p[i]);
+        }
     }
 };
 
 /* (x + i y)(u + i v) = (x u - y v) + i (x v + y u); a conjugate a has its y negated. */
-class sum_complex64 : public columns<2, 4 * 4>
+class sum_complex64 : public narrow_sum<2, 4, 48>
 {
   public:
-    enum { THREADS = 256, BLOCKS = 2, LOADS = 4, SIZE = 8 };
+    enum { THREADS = 480, BLOCKS = 1, AHEAD = 4, SIZE = 8 };
     static const enum dtype DTYPE = DTYPE_COMPLEX64;
 
     __device__ sum_complex64(char *region, const struct grid_task &task)
-        : columns(region), flip_(task.conjugate << 31)
+        : narrow_sum(region), flip_(task.conjugate << 31)
     {
     }
 
-    __device__ void add(uint4 x, uint4 y)
+    __device__ void begin(const uint4 &x, const uint4 &y)
+    {
+        begin_at(max(max(field_of(product(x.x, y.x)), field_of(product(x.y, y.y))),
+                     max(field_of(product(x.x, y.y)), field_of(product(x.y, y.x)))));
+    }
+
+    __device__ void add(const uint4 &x, const uint4 &y)
     {
         add_one(x.x, x.y ^ flip_, y.x, y.y);
         add_one(x.z, x.w ^ flip_, y.z, y.w);
@@ -276,15 +315,23 @@ class sum_complex64 : public columns<2, 4 * 4>
   private:
     __device__ void add_one(unsigned x, unsigned y, unsigned u, unsigned v)
     {
-        const double xu = product(x, u), yv = product(y, v), xv = product(x, v), yu = product(y, u);
-        put(column_, xu);
-        put(column_, -yv);
-        put(column_ + PART_BYTES, xv);
-        put(column_ + PART_BYTES, yu);
-        see(xu);
-        see(yv);
-        see(xv);
-        see(yu);
+        const double p[4] = {product(x, u), -product(y, v), product(x, v), product(y, u)};
+        struct span span = {~0u, 0};
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            widen(span, p[i]);
+        if (holds(span)) {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                grids_[i / 2].add<0, 1>(p[i]);
+            return;
+        }
+        make_room(2);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            put(column(i / 2), p[i]);
+            see(p[i]);
+        }
     }
 
     unsigned flip_; /* of the sign of a's imaginary part */

@@ -1,7 +1,7 @@
 /* exact_plan.c - how an exact task is spread over blocks (exact_plan in grid.h).
  *
- * Zeroing and folding a block's accumulators costs about as much as some thousand products, and a
- * row of several blocks one more round of memory: rows are split later than for the fast kernel.
+ * Folding a block's accumulators costs about as much as some thousand products, and a row of several
+ * blocks one more round of memory.
  */
 #include <assert.h>
 
@@ -10,7 +10,6 @@
 enum {
     WARP_ROW_BYTES = 64 << 10,   /* of both operands: up to here a warp is enough for a row */
     BLOCK_ROW_BYTES = 128 << 10, /* up to here a block is */
-    PART_LOADS = 2,              /* vectors of each operand a thread should have at least */
 };
 
 static uint32_t smaller(uint64_t x, uint64_t y)
@@ -22,7 +21,7 @@ void exact_plan(struct grid_task *task, const struct exact_shape *shape, bool mu
 {
     assert(task->n > 0 && task->rows > 0 && shape->capacity > 0);
     uint64_t row_bytes = 2 * task->n * dtype_size((enum dtype)task->dtype);
-    uint64_t part_bytes = 2 * PART_LOADS * (uint64_t)shape->threads * GRID_LOAD_BYTES;
+    uint64_t part_bytes = 2 * (uint64_t)shape->threads * GRID_LOAD_BYTES; /* a vector a thread */
     uint64_t parts = (row_bytes + part_bytes - 1) / part_bytes;
     task->parts = 1;
     task->blocks = smaller(task->rows, shape->capacity);

@@ -4,15 +4,17 @@
  * Door: exact_rows<Sum>, the kernel, over a type's accumulator:
  *   struct Sum {
  *       enum { THREADS, BLOCKS };      of a block at most; that a multiprocessor should hold
- *       enum { LOADS };                vectors of each operand in flight a thread
+ *       enum { LOADS };                vectors of each operand in flight a thread; 0: see AHEAD
+ *       enum { AHEAD };                pairs of vectors on their way through shared memory, or 0
  *       enum { SIZE, PARTS };          bytes of an element; real sums: 2 of complex types
  *       enum { LIMBS, BASE };          of a part: the layout of gpu/exact/limbs.h
  *       enum { PART_BYTES };           shared memory of a warp for a part, at least LIMBS int64
  *       static const enum dtype DTYPE;
  *       Sum(char *region, const grid_task &task);    region: the warp's shared memory
- *       void begin();                  the empty sum
+ *       void begin();                  the empty sum; or, by whole warps, begin(x, y) with each
+ *                                      lane's first vectors, if they are read ahead
  *       void add(uint4 x, uint4 y);    the products of two vectors of 16 bytes
- *       void pause();                  after at most LOADS of them: carries, when it is time
+ *       void pause();                  after at most LOADS of them, or one: carries, when it is time
  *       bool is_odd();                 some operand was not finite: what was added is of no use
  *       void fold();                   the warp's limbs to the start of each part's memory
  *   };
@@ -47,17 +49,16 @@ __device__ inline char *dynamic_shared()
     return (char *)emu_shared();
 }
 #else
-extern __shared__ uint4 exact_shared[];
+extern __shared__ __align__(128) char exact_shared[]; /* or copies ahead take twice the bandwidth */
 __device__ inline char *dynamic_shared()
 {
-    return (char *)exact_shared;
+    return exact_shared;
 }
 #endif
 
 /* --- sums --- */
 
 template <typename Sum> struct adder {
-    enum { STARTS_SLOWLY = Sum::PART_BYTES > 8192 };
     Sum &sum;
     __device__ adder(Sum &s) : sum(s)
     {
@@ -66,7 +67,11 @@ template <typename Sum> struct adder {
     {
         sum.begin();
     }
-    __device__ void visit(uint4 x, uint4 y)
+    __device__ void start(const uint4 &x, const uint4 &y)
+    {
+        sum.begin(x, y);
+    }
+    __device__ void visit(const uint4 &x, const uint4 &y)
     {
         sum.add(x, y);
     }
@@ -78,7 +83,6 @@ template <typename Sum> struct adder {
 
 /* Looks for what is not finite. */
 template <enum dtype DTYPE> struct finder {
-    enum { STARTS_SLOWLY = 0 };
     const struct grid_task &task;
     unsigned special;
     __device__ finder(const struct grid_task &t) : task(t), special(0)
@@ -99,11 +103,15 @@ template <enum dtype DTYPE> struct finder {
 /* Adds the thread's share and folds the warp's. Returns the warp's special bits: only where
  * something was not finite are the operands read again to tell what. */
 template <typename Sum>
-__device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct grid_task &task)
+__device__ inline unsigned add_row(Sum &sum, const struct row &row, char *ring,
+                                   const struct grid_task &task)
 {
     adder<Sum> added(sum);
     finder<Sum::DTYPE> found(task);
-    visit_row<Sum::SIZE, Sum::LOADS>(row, added);
+    if constexpr (Sum::AHEAD > 0)
+        visit_ahead<Sum::SIZE, Sum::AHEAD>(row, ring, added);
+    else
+        visit_row<Sum::SIZE, Sum::LOADS>(row, added);
     if (sum.is_odd())
         visit_row<Sum::SIZE, 1>(row, found);
     sum.fold();
@@ -112,37 +120,129 @@ __device__ inline unsigned add_row(Sum &sum, const struct row &row, const struct
 
 /* --- results --- */
 
-/* One warp rounds the row whose limbs lie at `limbs`, a part every PART_BYTES. Only the span
- * between the lowest and the highest limb that is not zero is looked at closer. */
+/* Limbs that a warp rounds at once, one to a lane: there is room for what is carried out of them and
+ * for the two limbs that are read above the highest. */
+enum { SETTLE_LIMBS = 28 };
+
+/* Leaves the limbs of lanes below `count` in [0, 2^32); lane `count` takes the rest. Nearly always
+ * three rounds. */
+__device__ inline int64_t carry_lanes(int64_t limb, int count)
+{
+    const int lane = (int)(threadIdx.x % GRID_WARP);
+    for (;;) {
+        const int64_t carry = lane < count ? limb >> 32 : 0;
+        if (!__any_sync(ALL_LANES, carry != 0))
+            return limb;
+        const int64_t from_below = __shfl_up_sync(ALL_LANES, carry, 1);
+        limb = (lane < count ? limb & 0xffffffff : limb) + (lane > 0 ? from_below : 0);
+    }
+}
+
+/* What exact_round() finds in one limb after the other, from limbs that are carried and not negative,
+ * of which `set` are not zero. */
+__device__ inline struct exact_cut cut_lanes(int64_t limb, unsigned set, int base,
+                                             struct exact_format format)
+{
+    const int top = 31 - __clz((int)set);
+    const int highest = 32 * top + exact_highest_bit((uint64_t)__shfl_sync(ALL_LANES, limb, top));
+    const int drop = exact_drop(format, base, highest);
+    const int at = min(drop, highest + 2), first = at / 32, shift = at % 32;
+    const uint64_t low = (uint64_t)__shfl_sync(ALL_LANES, limb, first);
+    const uint64_t middle = (uint64_t)__shfl_sync(ALL_LANES, limb, first + 1);
+    const uint64_t high = (uint64_t)__shfl_sync(ALL_LANES, limb, first + 2);
+    struct exact_cut cut = {};
+    cut.significand = (middle << 32 | low) >> shift | high << 32 << (32 - shift);
+    cut.quantum = drop + base;
+    if (drop > 0) {
+        const int below = (at - 1) / 32, bit = (at - 1) % 32;
+        const uint64_t word = (uint64_t)__shfl_sync(ALL_LANES, limb, below);
+        cut.is_half = (word >> bit & 1) != 0;
+        cut.is_below = (word & (((uint64_t)1 << bit) - 1)) != 0 || (set & ((1u << below) - 1)) != 0;
+    }
+    return cut;
+}
+
+/* As exact_value() does it, by a whole warp: `count` limbs from `base` on, the lowest in lane 0. */
+template <typename Sum>
+__device__ inline void round_lanes(int64_t limb, int count, int base, enum dtype result_dtype,
+                                   struct dot_value *ret)
+{
+    const struct exact_format format = exact_format_of(result_dtype);
+    limb = carry_lanes(limb, count);
+    if ((int)Sum::BASE == (int)EXACT_INTEGER_BASE)
+        for (int i = 0; i < 3; i++)
+            ret->integer[i] = (uint64_t)__shfl_sync(ALL_LANES, limb, 2 * i) |
+                              (uint64_t)__shfl_sync(ALL_LANES, limb, 2 * i + 1) << 32;
+    const bool is_negative = __shfl_sync(ALL_LANES, limb, count) < 0;
+    if (is_negative)
+        limb = carry_lanes(-limb, count);
+    const unsigned set = __ballot_sync(ALL_LANES, limb != 0);
+    if (set != 0) {
+        struct exact_cut cut = cut_lanes(limb, set, base, format);
+        cut.is_negative = is_negative;
+        exact_round_cut(&cut, format, ret);
+    }
+    if (result_dtype == DTYPE_INT64) { /* integer[] is the result, and exact */
+        ret->error_bound = 0;
+        ret->flags = 0;
+    }
+}
+
+/* From the lowest to the highest limb that is not zero; all of an integer. */
+struct extent {
+    int low, count;
+};
+
+template <typename Sum> __device__ inline struct extent extent_of(const int64_t *limb)
+{
+    if ((int)Sum::BASE == (int)EXACT_INTEGER_BASE)
+        return {0, Sum::LIMBS};
+    const int lane = (int)(threadIdx.x % GRID_WARP);
+    int first = Sum::LIMBS - 1, last = 0;
+#pragma unroll 1
+    for (int i = 0; i < Sum::LIMBS; i += GRID_WARP) {
+        const bool is_set = i + lane < Sum::LIMBS && limb[i + lane] != 0;
+        const unsigned set = __ballot_sync(ALL_LANES, is_set);
+        if (set != 0) {
+            first = min(first, i + __ffs((int)set) - 1);
+            last = i + 31 - __clz((int)set);
+        }
+    }
+    first = min(first, last);
+    return {first, last - first + 1};
+}
+
+/* One warp rounds a real sum. A number of more limbs is left to one lane. */
+template <typename Sum>
+__device__ inline struct dot_value value_of(int64_t *limb, unsigned special,
+                                            enum dtype result_dtype)
+{
+    const int lane = (int)(threadIdx.x % GRID_WARP);
+    struct dot_value value = {};
+    const struct extent extent = extent_of<Sum>(limb);
+    const int base = Sum::BASE + 32 * extent.low;
+    if (special != 0)
+        exact_settle_special(special, &value);
+    else if ((int)Sum::LIMBS <= (int)SETTLE_LIMBS || extent.count <= SETTLE_LIMBS)
+        round_lanes<Sum>(lane < extent.count ? limb[extent.low + lane] : 0, extent.count, base,
+                         result_dtype, &value);
+    else if (lane == 0)
+        exact_value(limb + extent.low, extent.count, base, 0, Sum::DTYPE, result_dtype, &value);
+    return value;
+}
+
+/* One warp rounds the row whose limbs lie at `limbs`, a part every PART_BYTES. */
 template <typename Sum>
 __device__ __attribute__((noinline)) void
 settle(char *limbs, unsigned special, const struct grid_task &task, struct dot_value *ret)
 {
-    const unsigned lane = threadIdx.x % GRID_WARP;
-    int low = 0, high = Sum::LIMBS - 1;
-    for (int part = 0; part < Sum::PARTS && (int)Sum::BASE != (int)EXACT_INTEGER_BASE; part++) {
-        const int64_t *limb = (const int64_t *)(limbs + part * Sum::PART_BYTES);
-        int first = Sum::LIMBS, last = 0;
-        for (int i = 0; i < Sum::LIMBS; i += GRID_WARP) {
-            const bool is_set = i + lane < Sum::LIMBS && limb[i + lane] != 0;
-            const unsigned set = __ballot_sync(ALL_LANES, is_set);
-            if (set != 0) {
-                first = min(first, i + __ffs((int)set) - 1);
-                last = i + 31 - __clz((int)set);
-            }
-        }
-        if (lane == (unsigned)part) {
-            low = min(first, last);
-            high = last;
-        }
-    }
-    if (lane < Sum::PARTS) {
-        int64_t *limb = (int64_t *)(limbs + lane * Sum::PART_BYTES);
-        struct dot_value value = {};
-        exact_value(limb + low, high - low + 1, Sum::BASE + 32 * low,
-                    special >> (lane * EXACT_PART_BITS) & ((1 << EXACT_PART_BITS) - 1), Sum::DTYPE,
-                    (enum dtype)task.result_dtype, &value);
-        ret[lane] = value;
+    for (int part = 0; part < Sum::PARTS; part++) {
+        const struct dot_value value =
+            value_of<Sum>((int64_t *)(limbs + part * Sum::PART_BYTES),
+                          special >> (part * EXACT_PART_BITS) & ((1 << EXACT_PART_BITS) - 1),
+                          (enum dtype)task.result_dtype);
+        if (threadIdx.x % GRID_WARP == 0)
+            ret[part] = value;
     }
     __syncwarp();
 }
@@ -151,7 +251,6 @@ settle(char *limbs, unsigned special, const struct grid_task &task, struct dot_v
 struct desk {
     struct grid_task task;
     unsigned special[GRID_WARP]; /* by warp */
-    bool is_last;                /* the block is the row's last to arrive */
 };
 
 /* After each warp has folded: thread i adds up limb i of all warps and passes it on. Only it
@@ -164,7 +263,7 @@ template <typename Sum, typename Take> __device__ inline void fold_block(char *s
         const int part = i / Sum::LIMBS, index = i % Sum::LIMBS;
         char *at = shared + part * Sum::PART_BYTES + index * sizeof(int64_t);
         uint64_t total = 0; /* what is not finite may overflow */
-#pragma unroll 4
+#pragma unroll 8
         for (int warp = 0; warp < warps; warp++)
             total += *(const uint64_t *)(at + warp * step);
         take(part, index, (int64_t)total, (int64_t *)at);
@@ -172,65 +271,71 @@ template <typename Sum, typename Take> __device__ inline void fold_block(char *s
     __syncthreads();
 }
 
-template <typename Sum> __device__ inline unsigned block_special(const struct desk &desk)
+/* By a whole warp. */
+__device__ inline unsigned block_special(const struct desk &desk)
 {
-    unsigned special = 0;
-    for (unsigned warp = 0; warp < blockDim.x / GRID_WARP; warp++)
-        special |= desk.special[warp];
-    return special;
+    const unsigned lane = threadIdx.x % GRID_WARP;
+    return __reduce_or_sync(ALL_LANES, lane < blockDim.x / GRID_WARP ? desk.special[lane] : 0);
 }
 
 /* --- the rows of a block --- */
 
-/* True in every thread of the block that comes last; then all other blocks' additions are seen. */
-__device__ inline bool arrive(struct exact_total *total, struct desk &desk)
+/* True in every lane of the block's first warp if the block comes last; then all other blocks'
+ * additions are seen. After a barrier: so one thread's fences count for the block. */
+__device__ inline bool arrive(struct exact_total *total, uint32_t parts)
 {
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        desk.is_last = atomicAdd(&total->arrived, 1u) == desk.task.parts - 1;
-    __syncthreads();
-    __threadfence();
-    return desk.is_last;
+    unsigned before = 0;
+    if (threadIdx.x == 0) {
+        __threadfence();
+        before = atomicAdd(&total->arrived, 1u);
+        __threadfence();
+    }
+    return __shfl_sync(ALL_LANES, before, 0) == parts - 1;
 }
 
-/* Takes the row's total and leaves zeros. */
+/* One warp takes the row's total and leaves zeros. Returns its special bits. */
 template <typename Sum>
-__device__ inline void take_total(char *shared, struct exact_total *total, struct desk &desk)
+__device__ inline unsigned take_total(char *shared, struct exact_total *total)
 {
-    for (int i = threadIdx.x; i < Sum::PARTS * Sum::LIMBS; i += blockDim.x) {
-        const int part = i / Sum::LIMBS, index = i % Sum::LIMBS;
-        int64_t *limb = (int64_t *)(shared + part * Sum::PART_BYTES);
-        limb[index] = (int64_t)__ldcg(&total->limb[part][index]);
-        total->limb[part][index] = 0;
-    }
-    if (threadIdx.x == 0) {
-        desk.special[0] = __ldcg(&total->special);
+    const unsigned lane = threadIdx.x % GRID_WARP;
+    const unsigned special = __ldcg(&total->special);
+    for (int part = 0; part < Sum::PARTS; part++)
+#pragma unroll 5
+        for (unsigned i = lane; i < Sum::LIMBS; i += GRID_WARP) {
+            uint64_t *limb = &total->limb[part][i];
+            ((uint64_t *)(shared + part * Sum::PART_BYTES))[i] = __ldcg(limb);
+            *limb = 0;
+        }
+    __syncwarp();
+    if (lane == 0) {
         total->special = 0;
         total->arrived = 0;
     }
-    __syncthreads();
+    return special;
 }
 
-/* The block's sum goes to the row's total. True if this block is to round it. */
+/* The block's sum goes to the row's total, and the last block rounds it. */
 template <typename Sum>
-__device__ inline bool add_to_total(char *shared, struct exact_total *total, struct desk &desk)
+__device__ inline void add_to_total(char *shared, struct exact_total *total,
+                                    const struct desk &desk, struct dot_value *result)
 {
     fold_block<Sum>(shared, [&](int part, int index, int64_t limb, int64_t *) {
         if (limb != 0)
             atomicAdd((unsigned long long *)&total->limb[part][index], (unsigned long long)limb);
     });
-    const unsigned special = block_special<Sum>(desk);
+    if (threadIdx.x >= GRID_WARP)
+        return;
+    const unsigned special = block_special(desk);
     if (threadIdx.x == 0 && special != 0)
         atomicOr(&total->special, special);
-    if (!desk.task.is_final || !arrive(total, desk))
-        return false;
-    take_total<Sum>(shared, total, desk);
-    return true;
+    if (!desk.task.is_final || !arrive(total, desk.task.parts))
+        return;
+    const unsigned all = take_total<Sum>(shared, total);
+    settle<Sum>(shared, all, desk.task, result);
 }
 
 template <typename Sum>
-__device__ inline void run_task(Sum &sum, char *shared, struct desk &desk,
+__device__ inline void run_task(Sum &sum, char *shared, char *ring, struct desk &desk,
                                 const struct exact_launch &launch)
 {
     const struct grid_task &task = desk.task;
@@ -239,20 +344,20 @@ __device__ inline void run_task(Sum &sum, char *shared, struct desk &desk,
     for (uint32_t row = place.row; row < task.rows; row += place.row_step) {
         struct dot_value *result = launch.result + task.result + row * Sum::PARTS;
         const unsigned special =
-            add_row(sum, row_of<Sum::SIZE>(task, row, place.lane, place.lanes), task);
+            add_row(sum, row_of<Sum::SIZE>(task, row, place.lane, place.lanes), ring, task);
         if (task.form == GRID_WARP_ROW) {
             settle<Sum>(shared + warp * Sum::PARTS * Sum::PART_BYTES, special, task, result);
             continue;
         }
         if (lane == 0)
             desk.special[warp] = special;
-        bool rounds = true;
-        if (task.form == GRID_BLOCK_ROW)
-            fold_block<Sum>(shared, [](int, int, int64_t limb, int64_t *at) { *at = limb; });
-        else
-            rounds = add_to_total<Sum>(shared, &launch.total[task.total + row], desk);
-        if (rounds && warp == 0)
-            settle<Sum>(shared, block_special<Sum>(desk), task, result);
+        if (task.form == GRID_SPLIT_ROW) { /* the block's only row */
+            add_to_total<Sum>(shared, &launch.total[task.total + row], desk, result);
+            return;
+        }
+        fold_block<Sum>(shared, [](int, int, int64_t limb, int64_t *at) { *at = limb; });
+        if (warp == 0)
+            settle<Sum>(shared, block_special(desk), task, result);
         __syncthreads();
     }
 }
@@ -264,29 +369,37 @@ __global__ void __launch_bounds__(Sum::THREADS, Sum::BLOCKS)
     static_assert(Sum::PART_BYTES >= Sum::LIMBS * sizeof(int64_t), "limbs lie there");
     __shared__ struct desk desk;
     fetch_task(&desk.task, launch.task, launch.task_of_block, &launch.only);
+    const unsigned warp = threadIdx.x / GRID_WARP, lane = threadIdx.x % GRID_WARP;
     char *shared = dynamic_shared();
-    Sum sum(shared + threadIdx.x / GRID_WARP * (Sum::PARTS * Sum::PART_BYTES), desk.task);
-    run_task(sum, shared, desk, launch);
+    char *rings = shared + blockDim.x / GRID_WARP * (Sum::PARTS * Sum::PART_BYTES);
+    Sum sum(shared + warp * (Sum::PARTS * Sum::PART_BYTES), desk.task);
+    run_task(sum, shared, rings + warp * (Sum::AHEAD * PAIR_BYTES) + lane * GRID_LOAD_BYTES, desk,
+             launch);
 }
 
 /* --- the host's side --- */
 
+/* Shared memory of a warp. */
+template <typename Sum> constexpr int warp_bytes()
+{
+    return Sum::PARTS * Sum::PART_BYTES + Sum::AHEAD * PAIR_BYTES;
+}
+
 /* A device with little shared memory runs smaller blocks. */
 template <typename Sum> cudaError_t fit_block(uint32_t *ret_threads, int *ret_bytes)
 {
-    const int warp_bytes = Sum::PARTS * Sum::PART_BYTES;
     int device = 0, most = 0;
     cudaError_t status = cudaGetDevice(&device);
     if (status == cudaSuccess)
         status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (status != cudaSuccess)
         return status;
-    const int fitting = (most - (int)sizeof(struct desk)) / warp_bytes;
+    const int fitting = (most - (int)sizeof(struct desk)) / warp_bytes<Sum>();
     const int warps = min(fitting, (int)Sum::THREADS / GRID_WARP);
     if (warps < 1)
         return cudaErrorInvalidValue;
     *ret_threads = (uint32_t)(warps * GRID_WARP);
-    *ret_bytes = warps * warp_bytes;
+    *ret_bytes = warps * warp_bytes<Sum>();
     return cudaSuccess;
 }
 
@@ -312,7 +425,7 @@ template <typename Sum>
 cudaError_t launch_rows(const struct exact_shape *shape, const struct exact_launch *launch,
                         uint32_t blocks, cudaStream_t stream)
 {
-    const size_t bytes = shape->threads / GRID_WARP * Sum::PARTS * Sum::PART_BYTES;
+    const size_t bytes = (size_t)(shape->threads / GRID_WARP) * warp_bytes<Sum>();
     void *arguments[] = {const_cast<struct exact_launch *>(launch)};
     return cudaLaunchKernel(exact_rows<Sum>, dim3(blocks), dim3(shape->threads), arguments, bytes,
                             stream);

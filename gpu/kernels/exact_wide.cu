@@ -1,8 +1,10 @@
-/* exact_wide.cu - exact sums of float64 and complex128: every product straight into the thread's
- * own digits in shared memory, at a cost that does not depend on the data.
+/* exact_wide.cu - exact sums of float64 and complex128: in registers, or in the thread's own digits
+ * in shared memory.
  *
- * Idea      significands are multiplied as integers, 53 by 53 bits. Shifted to its place, the
- *           product covers at most three digits of radix 2^53 (106 + 52 <= 159 bits), so a deposit
+ * Idea      a product is the sum of two float64, the rounded product and what fma says was rounded
+ *           off; four grids take both if its exponent is within 54 of the grids' top
+ *           (exact_grids.cuh). The others go into columns, whatever they are: significands are
+ *           multiplied as integers, 53 by 53 bits. Shifted to its place, the product covers at most three digits of radix 2^53 (106 + 52 <= 159 bits), so a deposit
  *           is three additions to int64. 81 digits hold all 4196 bits of float64 products and 97
  *           more, at 648 bytes a thread: 11 warps a multiprocessor.
  * Columns   digit i of lane j lies at 256 i + 8 j of the warp's memory: whichever digits the lanes
@@ -16,8 +18,8 @@
  *           superaccumulators, arXiv 1505.05571; private superaccumulators: see exact_rows.cuh.
  * Measured  tests/bench/results.
  */
+#include "gpu/kernels/exact_grids.cuh"
 #include "gpu/kernels/exact_kernel.h"
-#include "gpu/kernels/exact_rows.cuh"
 
 namespace
 {
@@ -42,8 +44,10 @@ struct number {
 };
 
 /* Taking the exponent off leaves the implicit bit where there is one. */
-__device__ inline struct number number_of(unsigned low, unsigned upper)
+__device__ inline struct number number_of(double value)
 {
+    const uint64_t bits = (uint64_t)__double_as_longlong(value);
+    const unsigned low = (unsigned)bits, upper = (unsigned)(bits >> 32);
     const unsigned magnitude = upper & 0x7fffffff;
     const int exponent = max((int)(magnitude >> 20) - 1, 0);
     struct number number = {low, magnitude - ((unsigned)exponent << 20), (unsigned)exponent, upper};
@@ -160,106 +164,174 @@ __device__ inline void fold_columns(char *part)
             put_piece(limb, lane + pass * GRID_WARP, number, pieces[pass]);
 }
 
+struct wide_columns {
+    enum { LIMBS = EXACT_FLOAT64_LIMBS, BASE = EXACT_FLOAT64_BASE, BYTES = DIGITS * ROW_BYTES };
+    enum { DEPOSITS = ::DEPOSITS };
+    /* From where no product in range is subnormal, nor what was rounded off it, to where a sum that
+     * is being emptied is no infinity. */
+    enum { LOWEST_TOP = 128, HIGHEST_TOP = 2000 };
+
+    static __device__ void clear(char *column)
+    {
+        clear_column(column);
+    }
+
+    static __device__ void carry(char *column)
+    {
+        carry_column(column);
+    }
+
+    static __device__ void put(char *column, double value)
+    {
+        ::put(column, number_of(value), number_of(1.0));
+    }
+
+    static __device__ void fold(char *part)
+    {
+        fold_columns(part);
+    }
+};
+
 /* --- accumulators --- */
 
-/* COUNT: deposits that a round of LOADS vectors makes into a digit at most. */
-template <int PART_COUNT, int COUNT> class columns
+/* Four grids hold bits from 2^(top - 1022) down to 2^(top - 1182); a product has at most 106, so that
+ * its lowest one is 2^(field - 1128) or more. */
+enum { GRIDS = 4, SPAN = 54 };
+
+__device__ inline double real(unsigned low, unsigned upper)
 {
+    return __hiloint2double((int)upper, (int)low);
+}
+
+__device__ inline unsigned field_of(double p)
+{
+    return (unsigned)__double2hiint(p) << 1 >> 21;
+}
+
+template <int PART_COUNT, int COUNT>
+class wide_sum : public gridded<wide_columns, PART_COUNT, GRIDS, COUNT>
+{
+    typedef gridded<wide_columns, PART_COUNT, GRIDS, COUNT> base;
+
   public:
-    enum { LIMBS = EXACT_FLOAT64_LIMBS, BASE = EXACT_FLOAT64_BASE };
-    enum { PARTS = PART_COUNT, PART_BYTES = DIGITS * ROW_BYTES };
-
-    __device__ columns(char *region)
-        : part_(region), column_(region + threadIdx.x % GRID_WARP * 8), count_(0), largest_(0)
+    __device__ wide_sum(char *region) : base(region)
     {
-    }
-
-    __device__ void begin()
-    {
-        for (int part = 0; part < PARTS; part++)
-            clear_column(column_ + part * PART_BYTES);
-        count_ = 0;
-        largest_ = 0;
-    }
-
-    __device__ void pause()
-    {
-        if (++count_ < DEPOSITS / COUNT)
-            return;
-        for (int part = 0; part < PARTS; part++)
-            carry_column(column_ + part * PART_BYTES);
-        count_ = 0;
-    }
-
-    __device__ bool is_odd() const
-    {
-        return largest_ == 2046;
-    }
-
-    __device__ void fold()
-    {
-        for (int part = 0; part < PARTS; part++)
-            fold_columns(part_ + part * PART_BYTES);
     }
 
   protected:
-    __device__ void see(unsigned x, unsigned y)
+    /* Zero is not in range: it may have been rounded. */
+    static __device__ void widen(struct span &span, double p)
     {
-        largest_ = max(largest_, max(x, y));
+        const unsigned bits = 2 * (unsigned)__double2hiint(p);
+        span.low = min(span.low, bits);
+        span.high = max(span.high, bits);
     }
 
-    char *part_, *column_;
-    unsigned count_;   /* rounds since the last carry */
-    unsigned largest_; /* exponent of any operand */
+    static __device__ struct span span_of(double p)
+    {
+        struct span span = {~0u, 0};
+        widen(span, p);
+        return span;
+    }
+
+    __device__ bool holds(const struct span &span) const
+    {
+        return span.high < (this->top_ + 1) << 21 && span.low >= (this->top_ - SPAN) << 21;
+    }
+
+    /* p: x y rounded. Its upper 53 bits reach no further than the third grid; the lower ones begin
+     * below the first. */
+    __device__ void add_one(int part, double x, double y, double p)
+    {
+        this->grids_[part].template add<0, 2>(p);
+        this->grids_[part].template add<1, 3>(__fma_rn(x, y, -p));
+    }
+
+    __device__ void put_one(int part, double x, double y)
+    {
+        ::put(this->column(part), number_of(x), number_of(y));
+        this->see(x);
+        this->see(y);
+    }
 };
 
-class sum_float64 : public columns<1, 2 * 8>
+class sum_float64 : public wide_sum<1, 2>
 {
   public:
-    enum { THREADS = 352, BLOCKS = 1, LOADS = 8, SIZE = 8 };
+    enum { THREADS = 256, BLOCKS = 1, AHEAD = 8, SIZE = 8 };
     static const enum dtype DTYPE = DTYPE_FLOAT64;
 
-    __device__ sum_float64(char *region, const struct grid_task &) : columns(region)
+    __device__ sum_float64(char *region, const struct grid_task &) : wide_sum(region)
     {
     }
 
-    __device__ void add(uint4 x, uint4 y)
+    __device__ void begin(const uint4 &x, const uint4 &y)
     {
-        add_one(number_of(x.x, x.y), number_of(y.x, y.y));
-        add_one(number_of(x.z, x.w), number_of(y.z, y.w));
+        begin_at(field_of(__dmul_rn(real(x.x, x.y), real(y.x, y.y))));
     }
 
-  private:
-    __device__ void add_one(const struct number &x, const struct number &y)
+    __device__ void add(const uint4 &x, const uint4 &y)
     {
-        put(column_, x, y);
-        see(x.exponent, y.exponent);
+        const double a = real(x.x, x.y), b = real(y.x, y.y), p = __dmul_rn(a, b);
+        const double c = real(x.z, x.w), d = real(y.z, y.w), q = __dmul_rn(c, d);
+        struct span span = {~0u, 0};
+        widen(span, p);
+        widen(span, q);
+        if (holds(span)) {
+            add_one(0, a, b, p);
+            add_one(0, c, d, q);
+        } else if (c == 0 && d == 0 && holds(span_of(p))) { /* an element alone, at an end */
+            add_one(0, a, b, p);
+        } else {
+            make_room(2);
+            put_one(0, a, b);
+            put_one(0, c, d);
+        }
     }
 };
 
 /* (x + i y)(u + i v) = (x u - y v) + i (x v + y u); a conjugate a has its y negated. */
-class sum_complex128 : public columns<2, 2 * 4>
+class sum_complex128 : public wide_sum<2, 2>
 {
   public:
-    enum { THREADS = 160, BLOCKS = 1, LOADS = 4, SIZE = 16 };
+    enum { THREADS = 160, BLOCKS = 1, AHEAD = 3, SIZE = 16 };
     static const enum dtype DTYPE = DTYPE_COMPLEX128;
 
     __device__ sum_complex128(char *region, const struct grid_task &task)
-        : columns(region), flip_(task.conjugate << 31)
+        : wide_sum(region), flip_(task.conjugate << 31)
     {
     }
 
-    __device__ void add(uint4 a, uint4 b)
+    __device__ void begin(const uint4 &a, const uint4 &b)
     {
-        const struct number x = number_of(a.x, a.y), u = number_of(b.x, b.y);
-        const struct number v = number_of(b.z, b.w);
-        struct number y = number_of(a.z, a.w ^ flip_);
-        put(column_ + PART_BYTES, x, v);
-        put(column_ + PART_BYTES, y, u);
-        y.sign ^= 0x80000000;
-        put(column_, x, u);
-        put(column_, y, v);
-        see(max(x.exponent, y.exponent), max(u.exponent, v.exponent));
+        const double x = real(a.x, a.y), y = real(a.z, a.w), u = real(b.x, b.y), v = real(b.z, b.w);
+        begin_at(max(max(field_of(__dmul_rn(x, u)), field_of(__dmul_rn(y, v))),
+                     max(field_of(__dmul_rn(x, v)), field_of(__dmul_rn(y, u)))));
+    }
+
+    __device__ void add(const uint4 &a, const uint4 &b)
+    {
+        const double x = real(a.x, a.y), y = real(a.z, a.w ^ flip_);
+        const double u = real(b.x, b.y), v = real(b.z, b.w);
+        const double xu = __dmul_rn(x, u), yv = __dmul_rn(-y, v), xv = __dmul_rn(x, v),
+                     yu = __dmul_rn(y, u);
+        struct span span = {~0u, 0};
+        widen(span, xu);
+        widen(span, yv);
+        widen(span, xv);
+        widen(span, yu);
+        if (holds(span)) {
+            add_one(0, x, u, xu);
+            add_one(0, -y, v, yv);
+            add_one(1, x, v, xv);
+            add_one(1, y, u, yu);
+        } else {
+            make_room(2);
+            put_one(0, x, u);
+            put_one(0, -y, v);
+            put_one(1, x, v);
+            put_one(1, y, u);
+        }
     }
 
   private:

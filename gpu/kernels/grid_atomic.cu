@@ -48,7 +48,6 @@ __device__ inline struct grid_sum total_of(const struct sums &s)
 
 /* A thread's share of a row. Complex: (a + i b)(c + i d) = (a c - b d) + i (a d + b c). */
 template <enum dtype DTYPE> struct share {
-    enum { STARTS_SLOWLY = 0 };
     enum { PARTS = element<DTYPE>::PARTS, REALS = GRID_LOAD_BYTES / element<DTYPE>::BYTES };
     struct sums part[PARTS];
     bool conjugate;

@@ -12,7 +12,7 @@
 /* 132 multiprocessors; blocks as the kernels' launch bounds want them there. */
 const struct rung_machine rung_machine_usual = {
     .grid_capacity = {2 * 132, 2 * 132},
-    .exact = {{.threads = 256, .capacity = 3 * 132}, {.threads = 352, .capacity = 132}},
+    .exact = {{.threads = 640, .capacity = 132}, {.threads = 256, .capacity = 132}},
 };
 
 /* --- arithmetic --- */
@@ -162,9 +162,8 @@ static void takes_grid_atomic(const struct rung_machine *machine, enum dtype dty
     ret->steps = ret->depth - smaller(ret->depth, task.parts);
 }
 
-/* Barriers, see exact_rows.cuh: the task is fetched; limbs are folded between two; the row ends. A
- * split row arrives with two more, and the last block takes the total with one. Atomics: every
- * limb, what is not finite, and the arrival. */
+/* Barriers, see exact_rows.cuh: the task is fetched; limbs are folded between two; a row that the
+ * block owns ends. Atomics: every limb, what is not finite, and the arrival. */
 static void takes_exact(const struct rung_machine *machine, enum dtype dtype, uint64_t n,
                         uint32_t threads, struct rung_takes *ret)
 {
@@ -179,7 +178,7 @@ static void takes_exact(const struct rung_machine *machine, enum dtype dtype, ui
     ret->threads = shape->threads;
     ret->launches = 1;
     ret->steps = parts(n, (uint64_t)shape->threads * task.blocks);
-    ret->barriers = is_split ? 7 : 4;
+    ret->barriers = is_split ? 3 : 4;
     ret->atomics = is_split ? task.blocks * ((uint64_t)exact_layout_of(dtype).limbs + 2) : 0;
 }
 

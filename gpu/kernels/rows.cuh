@@ -4,11 +4,12 @@
  * many threads; row_of() where a row lies; visit_row() shows a visitor every product of the
  * thread's share:
  *   struct Visitor {
- *       enum { STARTS_SLOWLY };        start() takes as long as a load from memory
  *       void start();                  once, before the rest
  *       void visit(uint4 x, uint4 y);  two vectors of 16 bytes
  *       void pause();                  after at most LOADS of them
  *   };
+ * visit_ahead() does the same through shared memory, for visitors that branch: its start(x, y) is
+ * called by whole warps with the first two vectors, and it pauses after each two.
  */
 #ifndef GPU_KERNELS_ROWS_CUH
 #define GPU_KERNELS_ROWS_CUH
@@ -83,16 +84,6 @@ __device__ inline struct row row_of(const struct grid_task &task, uint32_t index
     return row;
 }
 
-/* Asks for memory that will be read soon; there is nothing to wait for. */
-__device__ inline void prefetch(const void *data)
-{
-#ifdef DOTD_EMU
-    (void)data;
-#else
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(data));
-#endif
-}
-
 /* All loads of a round are issued before any is used. Returns the first vector of none. */
 template <int LOADS, typename Visitor>
 __device__ inline uint64_t visit_rounds(const uint4 *a, const uint4 *b, uint64_t count,
@@ -114,47 +105,14 @@ __device__ inline uint64_t visit_rounds(const uint4 *a, const uint4 *b, uint64_t
     return i;
 }
 
-/* A visitor that starts slowly, by clearing much memory, does so while the first vectors arrive; and
- * what is left behind the rounds is loaded at once too. Measured on float32 sums: 0.93 of cuBLAS at
- * n = 10^8 instead of 0.86. */
-template <int LOADS, typename Visitor>
-__device__ inline void visit_slowly(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
-                                    uint64_t lanes, Visitor &visitor)
-{
-#pragma unroll
-    for (int k = 0; k < LOADS; k++)
-        if (lane + k * lanes < count) {
-            prefetch(a + lane + k * lanes);
-            prefetch(b + lane + k * lanes);
-        }
-    visitor.start();
-    const uint64_t i = visit_rounds<LOADS>(a, b, count, lane, lanes, visitor);
-    uint4 x[LOADS], y[LOADS];
-#pragma unroll
-    for (int k = 0; k < LOADS - 1; k++)
-        if (i + k * lanes < count) {
-            x[k] = __ldg(a + i + k * lanes);
-            y[k] = __ldg(b + i + k * lanes);
-        }
-#pragma unroll
-    for (int k = 0; k < LOADS - 1; k++)
-        if (i + k * lanes < count)
-            visitor.visit(x[k], y[k]);
-}
-
-/* Vectors lane, lane + lanes, ... of count. Where starting is cheap the plain form wins: the other's
- * registers cost the fast kernel a fifth of its bandwidth. */
+/* Vectors lane, lane + lanes, ... of count. */
 template <int LOADS, typename Visitor>
 __device__ inline void visit_aligned(const uint4 *a, const uint4 *b, uint64_t count, uint64_t lane,
                                      uint64_t lanes, Visitor &visitor)
 {
-    if constexpr (Visitor::STARTS_SLOWLY) {
-        visit_slowly<LOADS>(a, b, count, lane, lanes, visitor);
-    } else {
-        uint64_t i = visit_rounds<LOADS>(a, b, count, lane, lanes, visitor);
-        for (; i < count; i += lanes)
-            visitor.visit(__ldg(a + i), __ldg(b + i));
-    }
+    uint64_t i = visit_rounds<LOADS>(a, b, count, lane, lanes, visitor);
+    for (; i < count; i += lanes)
+        visitor.visit(__ldg(a + i), __ldg(b + i));
 }
 
 /* Operands that are misaligned differently: correct, and coalesced, but with four loads a
@@ -163,52 +121,174 @@ template <typename Visitor>
 __device__ inline void visit_unaligned(const char *a, const char *b, uint64_t count, uint64_t lane,
                                        uint64_t lanes, Visitor &visitor)
 {
-    if constexpr (Visitor::STARTS_SLOWLY)
-        visitor.start();
     for (uint64_t i = lane; i < count; i += lanes) {
         visitor.visit(load_words(a + GRID_LOAD_BYTES * i), load_words(b + GRID_LOAD_BYTES * i));
         visitor.pause();
     }
 }
 
-/* One element a lane of those before `head` and from `tail` on. */
-template <int SIZE, typename Visitor>
-__device__ inline void visit_ends(const struct row &row, uint64_t head, uint64_t tail,
-                                  Visitor &visitor)
-{
-    if (row.lane >= head + (row.n - tail))
-        return;
-    const uint64_t i = row.lane < head ? row.lane : tail + (row.lane - head);
-    visitor.visit(load_element<SIZE>(row.a + i * SIZE), load_element<SIZE>(row.b + i * SIZE));
-}
+/* How a row is read: operands that reach a boundary of 16 bytes together by vectors between it and the
+ * last one, others by as many from their beginning; what is left over at both ends, at most 30
+ * elements, goes one to a lane. */
+struct cut {
+    bool is_aligned;
+    uint64_t head, vectors, tail; /* vectors lie between elements head and tail */
+};
 
-/* Shows the visitor every product of the thread's share in exactly one pair of vectors, and pauses
- * after LOADS of them; LOADS more at most are not counted. Operands that reach a boundary of 16
- * bytes together are read by vectors between it and the last one; what is left over at both ends,
- * at most 30 elements, goes one to a lane. */
-template <int SIZE, int LOADS, typename Visitor>
-__device__ inline void visit_row(const struct row &row, Visitor &visitor)
+template <int SIZE> __device__ inline struct cut cut_of(const struct row &row)
 {
     const uint64_t places = GRID_LOAD_BYTES / SIZE;
     const unsigned over_a = (uintptr_t)row.a % GRID_LOAD_BYTES;
     const unsigned over_b = (uintptr_t)row.b % GRID_LOAD_BYTES;
-    const bool is_aligned = over_a == over_b && over_a % SIZE == 0;
+    struct cut cut;
+    cut.is_aligned = over_a == over_b && over_a % SIZE == 0;
     const uint64_t to_boundary =
-        is_aligned ? (GRID_LOAD_BYTES - over_a) % GRID_LOAD_BYTES / SIZE : 0;
-    const uint64_t head = to_boundary < row.n ? to_boundary : row.n;
-    const uint64_t vectors = (row.n - head) / places, tail = head + vectors * places;
-    const char *a = row.a + head * SIZE, *b = row.b + head * SIZE;
-    if constexpr (!Visitor::STARTS_SLOWLY) { /* first: then their registers are free again */
-        visitor.start();
-        visit_ends<SIZE>(row, head, tail, visitor);
+        cut.is_aligned ? (GRID_LOAD_BYTES - over_a) % GRID_LOAD_BYTES / SIZE : 0;
+    cut.head = to_boundary < row.n ? to_boundary : row.n;
+    cut.vectors = (row.n - cut.head) / places;
+    cut.tail = cut.head + cut.vectors * places;
+    return cut;
+}
+
+/* Of the elements at the ends, the lane's. */
+__device__ inline bool has_end(const struct row &row, const struct cut &cut)
+{
+    return row.lane < cut.head + (row.n - cut.tail);
+}
+
+__device__ inline uint64_t end_of(const struct row &row, const struct cut &cut)
+{
+    return row.lane < cut.head ? row.lane : cut.tail + (row.lane - cut.head);
+}
+
+/* --- reading ahead --- */
+
+/* Of two vectors on their way, in a warp's shared memory. */
+enum { PAIR_BYTES = 2 * GRID_WARP * GRID_LOAD_BYTES };
+
+/* 16 bytes to shared memory, without registers and without waiting; both on boundaries of that. */
+__device__ inline void copy_ahead(char *to, const char *from)
+{
+#ifdef DOTD_EMU
+    *(uint4 *)to = *(const uint4 *)from;
+#else
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+        "l"(from)
+        : "memory");
+#endif
+}
+
+/* Ends a pair, which may be empty. */
+__device__ inline void end_pair()
+{
+#ifndef DOTD_EMU
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Until all pairs but the youngest COUNT have arrived, of this thread. */
+template <int COUNT> __device__ inline void await_pairs()
+{
+#ifndef DOTD_EMU
+    asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
+#endif
+}
+
+/* One element a lane of those in front of the row's vectors and behind them; and vectors that are not
+ * on boundaries, which must be waited for. */
+template <int SIZE, typename Visitor>
+__device__ inline void visit_rest(const struct row &row, const struct cut &cut, Visitor &visitor)
+{
+    const uint64_t vectors = cut.is_aligned ? 0 : cut.vectors;
+    uint64_t i = row.lane;
+#pragma unroll 1
+    for (bool has_more = has_end(row, cut); i < vectors || has_more; i += row.lanes) {
+        uint64_t at = (cut.head * SIZE) + GRID_LOAD_BYTES * i;
+        uint4 x, y;
+        if (i < vectors) {
+            x = load_words(row.a + at);
+            y = load_words(row.b + at);
+        } else {
+            at = end_of(row, cut) * SIZE;
+            x = load_element<SIZE>(row.a + at);
+            y = load_element<SIZE>(row.b + at);
+            has_more = false;
+        }
+        visitor.visit(x, y);
+        visitor.pause();
     }
-    if (is_aligned)
-        visit_aligned<LOADS>((const uint4 *)a, (const uint4 *)b, vectors, row.lane, row.lanes,
+}
+
+/* AHEAD pairs are on their way while one is used, whatever branches that takes: the compiler cannot
+ * keep as many loads apart in registers. ring: the lane's places, PAIR_BYTES apart. Nothing is
+ * unrolled, for a short row waits for every instruction that it is the first to use. */
+template <int SIZE, int AHEAD, typename Visitor>
+__device__ inline void visit_ahead(const struct row &row, char *ring, Visitor &visitor)
+{
+    const struct cut cut = cut_of<SIZE>(row);
+    const uint64_t step = row.lanes * GRID_LOAD_BYTES;
+    const char *a = row.a + cut.head * SIZE + row.lane * GRID_LOAD_BYTES;
+    const char *b = row.b + cut.head * SIZE + row.lane * GRID_LOAD_BYTES;
+    uint32_t to_use = 0; /* pairs; 2^32 in one lane would be 4 TB of operands */
+    if (cut.is_aligned && row.lane < cut.vectors)
+        to_use = (uint32_t)((cut.vectors - row.lane + (row.lanes - 1)) / row.lanes);
+    uint32_t to_send = to_use;
+    const auto send = [&](char *to) {
+        if (to_send > 0) {
+            copy_ahead(to, a);
+            copy_ahead(to + PAIR_BYTES / 2, b);
+            a += step;
+            b += step;
+            to_send--;
+        }
+        end_pair();
+    };
+#pragma unroll 1
+    for (int k = 0; k < AHEAD; k++)
+        send(ring + k * PAIR_BYTES);
+    uint4 x = {0, 0, 0, 0}, y = {0, 0, 0, 0};
+    await_pairs<AHEAD - 1>();
+    if (to_use > 0) {
+        x = *(const uint4 *)ring;
+        y = *(const uint4 *)(ring + PAIR_BYTES / 2);
+    } else if (row.lane < row.n) {
+        x = load_element<SIZE>(row.a + row.lane * SIZE);
+        y = load_element<SIZE>(row.b + row.lane * SIZE);
+    }
+    visitor.start(x, y);
+    char *at = ring;
+#pragma unroll 1
+    for (; to_use > 0; to_use--) {
+        await_pairs<AHEAD - 1>();
+        x = *(const uint4 *)at;
+        y = *(const uint4 *)(at + PAIR_BYTES / 2);
+        visitor.visit(x, y);
+        visitor.pause();
+        send(at);
+        at = at == ring + (AHEAD - 1) * PAIR_BYTES ? ring : at + PAIR_BYTES;
+    }
+    visit_rest<SIZE>(row, cut, visitor);
+}
+
+/* --- a row --- */
+
+/* Shows the visitor every product of the thread's share in exactly one pair of vectors, and pauses
+ * after LOADS of them; LOADS more at most are not counted. visit_ahead() does so for others. */
+template <int SIZE, int LOADS, typename Visitor>
+__device__ inline void visit_row(const struct row &row, Visitor &visitor)
+{
+    const struct cut cut = cut_of<SIZE>(row);
+    const char *a = row.a + cut.head * SIZE, *b = row.b + cut.head * SIZE;
+    visitor.start();
+    if (has_end(row, cut)) /* first: then its registers are free again */
+        visitor.visit(load_element<SIZE>(row.a + end_of(row, cut) * SIZE),
+                      load_element<SIZE>(row.b + end_of(row, cut) * SIZE));
+    if (cut.is_aligned)
+        visit_aligned<LOADS>((const uint4 *)a, (const uint4 *)b, cut.vectors, row.lane, row.lanes,
                              visitor);
     else
-        visit_unaligned(a, b, vectors, row.lane, row.lanes, visitor);
-    if constexpr (Visitor::STARTS_SLOWLY)
-        visit_ends<SIZE>(row, head, tail, visitor);
+        visit_unaligned(a, b, cut.vectors, row.lane, row.lanes, visitor);
 }
 
 /* --- the rows of a block --- */

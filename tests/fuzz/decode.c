@@ -151,8 +151,8 @@ void check_same_decoding(const struct decoding *a, const struct decoding *b)
         CHECK(memcmp(a->streamed[i], b->streamed[i], a->streamed_bytes) == 0, "operand %d", i);
 }
 
-void check_kept(const struct decoding *streamed, const struct decode_how *how, const void *body,
-                size_t size)
+static void check_kept(const struct decoding *streamed, const struct decode_how *how,
+                       const void *body, size_t size)
 {
     struct decoding kept;
     struct decode_how without = *how;

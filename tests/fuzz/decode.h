@@ -42,11 +42,8 @@ void check_same_tensor(const struct request *a, const struct tensor *x, const st
 void check_same_request(const struct request *a, const struct request *b);
 void check_same_decoding(const struct decoding *a, const struct decoding *b);
 
-/* Decodes a body that went to the sink once more, without one: the same elements must be kept. */
-void check_kept(const struct decoding *streamed, const struct decode_how *how, const void *body,
-                size_t size);
-
-/* Decodes whole and cut up, which must agree, and by check_kept() what went to the sink. */
+/* Decodes whole and cut up, which must agree, and what went to the sink once more without one: the same
+ * elements must be kept. */
 void check_any_cuts(const struct decode_how *how, const void *body, size_t size, struct cuts cuts);
 
 /* The operand's bytes, in a buffer that holds it. */

@@ -89,6 +89,12 @@ enum error decoder_finish(struct decoder *decoder, struct problem *problem)
     return decoder->encoding->finish(decoder, problem);
 }
 
+char *decoder_place(struct decoder *decoder, size_t *ret_room)
+{
+    const struct encoding *encoding = decoder->encoding;
+    return encoding->place != NULL ? encoding->place(decoder, ret_room) : NULL;
+}
+
 void decoder_destroy(struct decoder *decoder)
 {
     if (decoder != NULL)

@@ -21,6 +21,7 @@ struct encoding {
                        struct problem *problem);
     enum error (*finish)(struct decoder *decoder, struct problem *problem);
     void (*destroy)(struct decoder *decoder);
+    char *(*place)(struct decoder *decoder, size_t *ret_room); /* NULL: there is never one */
 };
 
 extern const struct encoding encoding_json;      /* json.c */
@@ -48,6 +49,10 @@ enum error decoder_create(struct decoder **ret, const struct encoding *encoding,
 enum error decoder_feed(struct decoder *decoder, const char *data, size_t size,
                         struct problem *problem);
 enum error decoder_finish(struct decoder *decoder, struct problem *problem);
+
+/* Where the next *ret_room bytes of the body will lie, until the next feed: who has them written right
+ * there, and feeds them from there, saves a copy. NULL: anywhere. */
+char *decoder_place(struct decoder *decoder, size_t *ret_room);
 void decoder_destroy(struct decoder *decoder); /* takes NULL; the request stays */
 
 /* How a body is compressed. content_encoding NULL: it is not. ERR_MEDIA: in a way that is not

@@ -306,6 +306,12 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
     return ERR_OK;
 }
 
+static char *raw_room(struct decoder *decoder, size_t *ret_room)
+{
+    struct raw *raw = (struct raw *)decoder;
+    return raw->request->is_streamed ? rounds_place(&raw->rounds, ret_room) : NULL;
+}
+
 static void raw_swap(const struct raw *raw)
 {
     char *data = raw->request->buffer.block.data;
@@ -370,4 +376,5 @@ const struct encoding encoding_raw = {
     .feed = raw_feed,
     .finish = raw_finish,
     .destroy = raw_destroy,
+    .place = raw_room,
 };

@@ -103,10 +103,21 @@ static void hand_on_held(struct rounds *rounds, uint64_t half_bytes)
     }
 }
 
+char *rounds_place(const struct rounds *rounds, size_t *ret_room)
+{
+    if (rounds->at >= held_bytes(rounds))
+        return NULL;
+    *ret_room = held_bytes(rounds) - rounds->at;
+    return (char *)rounds->held->block.data + rounds->at;
+}
+
 static size_t hold(struct rounds *rounds, const char *data, size_t size)
 {
-    size_t piece = least(size, held_bytes(rounds) - rounds->at);
-    char *place = (char *)rounds->held->block.data + rounds->at;
+    size_t room;
+    char *place = rounds_place(rounds, &room);
+    size_t piece = least(size, room);
+    if (data == place)
+        return piece;
     if (rounds->is_large)
         copy_past_cache(place, data, piece);
     else
@@ -145,19 +156,40 @@ static size_t pass(struct rounds *rounds, const char *data, size_t size)
     return piece;
 }
 
+/* A whole round lies in data and can stay there. */
+static bool is_round(const struct rounds *rounds, const char *data, size_t size)
+{
+    return rounds->at == 0 && size / 2 >= rounds->half_bytes && !rounds->is_a_big &&
+           !rounds->is_b_big && (uintptr_t)data % rounds->number_size == 0;
+}
+
+static size_t pass_round(struct rounds *rounds, const char *data)
+{
+    const struct sink *sink = rounds->sink;
+    const char *b = data + rounds->half_bytes;
+    for (uint64_t offset = 0; offset < rounds->half_bytes; offset += LIMIT_PIECE_BYTES) {
+        size_t size = least(rounds->half_bytes - offset, LIMIT_PIECE_BYTES);
+        sink->take(sink->context, data + offset, b + offset, size / rounds->element_size);
+    }
+    return 2 * rounds->half_bytes;
+}
+
 void rounds_feed(struct rounds *rounds, const char *data, size_t size)
 {
     assert(rounds_are_sane(rounds));
     while (size > 0) {
+        bool is_whole = is_round(rounds, data, size);
         bool is_held = rounds->at < held_bytes(rounds);
-        size_t taken = is_held ? hold(rounds, data, size) : pass(rounds, data, size);
+        size_t taken = is_whole  ? pass_round(rounds, data)
+                       : is_held ? hold(rounds, data, size)
+                                 : pass(rounds, data, size);
         assert(taken > 0);
         rounds->at += taken;
         data += taken;
         size -= taken;
         if (rounds->at < 2 * rounds->half_bytes)
             continue;
-        if (!rounds->is_known)
+        if (!rounds->is_known && !is_whole)
             hand_on_held(rounds, rounds->half_bytes);
         round_begin(rounds);
     }

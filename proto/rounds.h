@@ -43,7 +43,10 @@ enum error rounds_init_held(struct rounds *rounds, struct request *request, uint
                             enum byte_order b_order);
 void rounds_fini(struct rounds *rounds); /* zeroed is fine */
 
-/* size is at most what is still to come, where that is known. */
+/* Where the next *ret_room bytes will be held; NULL: they will not be. */
+char *rounds_place(const struct rounds *rounds, size_t *ret_room);
+
+/* size is at most what is still to come, where that is known. data may be rounds_place(). */
 void rounds_feed(struct rounds *rounds, const char *data, size_t size);
 
 /* Once everything is fed, a whole and even number of elements. */

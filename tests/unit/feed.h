@@ -9,7 +9,7 @@
 #include "tests/random.h"
 
 /* In pieces of at most `most` bytes, to its end. Each is a copy, so that a sanitizer sees a read beyond
- * it. Returns the first error, or decoder_finish()'s. */
+ * it, or at its place already. Returns the first error, or decoder_finish()'s. */
 static inline enum error feed(struct decoder *decoder, const char *body, size_t size, size_t most,
                               struct problem *problem)
 {
@@ -17,11 +17,16 @@ static inline enum error feed(struct decoder *decoder, const char *body, size_t 
     for (size_t at = 0; err == ERR_OK && at < size;) {
         size_t piece = 1 + random_next() % most;
         piece = piece < size - at ? piece : size - at;
-        char *copy = malloc(piece);
+        size_t room;
+        char *place = random_next() % 2 == 0 ? decoder_place(decoder, &room) : NULL;
+        if (place != NULL && room < piece)
+            piece = room;
+        char *copy = place != NULL ? place : malloc(piece);
         assert_non_null(copy);
         memcpy(copy, body + at, piece);
         err = decoder_feed(decoder, copy, piece, problem);
-        free(copy);
+        if (copy != place)
+            free(copy);
         at += piece;
     }
     return err == ERR_OK ? decoder_finish(decoder, problem) : err;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "proto/encoding.h"
 #include "proto/json_memory.h"
@@ -54,10 +55,58 @@ void answer_uncharge(struct exchange *exchange)
     exchange->charged_bytes = 0;
 }
 
+/* As RFC 9110 section 5.6.7 has it. */
+static void print_date(struct text *ret)
+{
+    time_t now = time(NULL);
+    struct tm utc;
+    char date[32];
+    (void)strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &utc));
+    text_printf(ret, "Date: %s\r\n", date);
+}
+
+/* A whole HTTP/1.1 message. */
+static void print_message(const struct answer *answer, const char *request_id, bool is_last,
+                          const struct text *body, struct text *ret)
+{
+    text_printf(ret, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n",
+                answer->status, MHD_get_reason_phrase_for((unsigned)answer->status),
+                answer->content_type, body->size);
+    print_date(ret);
+    if (request_id != NULL)
+        text_printf(ret, "X-Request-Id: %s\r\n", request_id);
+    for (int i = 0; i < answer->header_count; i++)
+        text_printf(ret, "%s: %s\r\n", answer->header[i].name, answer->header[i].value);
+    text_string(ret, is_last ? "Connection: close\r\n\r\n" : "\r\n");
+    text_append(ret, body->data, body->size);
+}
+
+/* To a client whose request libmicrohttpd still waits for (upload.h). */
+static enum error send_taken(struct exchange *exchange, const struct answer *answer)
+{
+    struct text message;
+    text_init(&message);
+    exchange->must_close = exchange_must_close(exchange);
+    print_message(answer, exchange->id, exchange->must_close, &exchange->out, &message);
+    bool is_whole = !exchange->out.failed && !message.failed;
+    if (is_whole && exchange->must_close)
+        connection_answer(exchange->connection, &message);
+    else if (is_whole)
+        exchange->must_close = !connection_say(exchange->connection, &message);
+    text_fini(&message);
+    if (!is_whole)
+        return ERR_NOMEM;
+    exchange->status = answer->status;
+    exchange->state = EXCHANGE_ANSWERED;
+    return ERR_OK;
+}
+
 enum error answer_send(struct exchange *exchange, const struct answer *answer)
 {
     if (!charge(exchange))
         return ERR_NOMEM;
+    if (exchange->connection->is_taken)
+        return send_taken(exchange, answer);
     /* The text lives in the exchange until libmicrohttpd reports the request completed. */
     struct MHD_Response *response =
         exchange->out.failed ? NULL
@@ -142,21 +191,6 @@ enum error answer_send_problem(struct exchange *exchange)
     return answer_send(exchange, &answer);
 }
 
-/* A whole HTTP/1.1 message. */
-static void print_message(const struct answer *answer, const char *request_id,
-                          const struct text *body, struct text *ret)
-{
-    text_printf(ret, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n",
-                answer->status, MHD_get_reason_phrase_for((unsigned)answer->status),
-                answer->content_type, body->size);
-    if (request_id != NULL)
-        text_printf(ret, "X-Request-Id: %s\r\n", request_id);
-    for (int i = 0; i < answer->header_count; i++)
-        text_printf(ret, "%s: %s\r\n", answer->header[i].name, answer->header[i].value);
-    text_string(ret, "Connection: close\r\n\r\n");
-    text_append(ret, body->data, body->size);
-}
-
 /* request_id NULL: it is not told. */
 static void send_past_library(struct connection *connection, const struct exchange *exchange,
                               const struct problem *problem, const char *request_id)
@@ -166,7 +200,7 @@ static void send_past_library(struct connection *connection, const struct exchan
     text_init(&body);
     text_init(&message);
     describe_problem(problem, exchange, &answer, &body);
-    print_message(&answer, request_id, &body, &message);
+    print_message(&answer, request_id, true, &body, &message);
     connection_answer(connection, &message);
     text_fini(&message);
     text_fini(&body);

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -105,12 +107,57 @@ void connection_enter(struct connections *all, struct connection *connection, en
         watch_leaving(all, connection, EPOLL_CTL_MOD);
 }
 
-void connection_answer(struct connection *connection, const struct text *answer)
+void connection_take(struct connections *all, struct connection *connection)
+{
+    assert(!connection->is_taken && !connection->is_cut);
+    connection->is_taken = true;
+    MHD_suspend_connection(connection->mhd);
+    connection_watch(all, connection, true);
+}
+
+void connection_watch(struct connections *all, struct connection *connection, bool is_reading)
+{
+    assert(connection->is_taken);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+    if (is_reading)
+        (void)epoll_ctl(all->epoll, EPOLL_CTL_MOD, connection->fd, &event);
+    else
+        watch_leaving(all, connection, EPOLL_CTL_MOD);
+}
+
+void connection_give_back(struct connections *all, struct connection *connection)
+{
+    connection_watch(all, connection, false);
+    connection->is_taken = false;
+    MHD_resume_connection(connection->mhd);
+}
+
+int connection_part(struct connections *all, struct connection *connection)
+{
+    int dead = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = dead >= 0 ? fcntl(connection->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (fd >= 0) {
+        (void)epoll_ctl(all->epoll, EPOLL_CTL_DEL, connection->fd, NULL); /* or the copy keeps it */
+        (void)dup3(dead, connection->fd, O_CLOEXEC);
+        connection->is_cut = true;
+        connection_give_back(all, connection);
+    }
+    if (dead >= 0)
+        (void)close(dead);
+    return fd;
+}
+
+bool connection_say(struct connection *connection, const struct text *answer)
 {
     /* Nothing of an answer is under way, so the socket's buffer is empty and takes it whole; a
      * client that is gone already is none of our concern. */
-    if (!answer->failed)
-        (void)send(connection->fd, answer->data, answer->size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return !answer->failed && send(connection->fd, answer->data, answer->size,
+                                   MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)answer->size;
+}
+
+void connection_answer(struct connection *connection, const struct text *answer)
+{
+    (void)connection_say(connection, answer);
     (void)shutdown(connection->fd, SHUT_WR);
     connection->must_linger = true;
 }
@@ -158,6 +205,10 @@ void connection_on_event(struct connections *all, struct connection *connection)
         drain(all, connection);
         return;
     }
+    if (connection->is_taken && connection->phase == PHASE_BODY) {
+        all->on_readable(connection);
+        return;
+    }
     connection->has_left = true;
     if (!connection->is_cut)
         check_leaving(all, connection);
@@ -167,6 +218,13 @@ void connections_cancel_work(struct connections *all)
 {
     for (struct connection *c = all->queue[PHASE_WORK].first; c != NULL; c = c->next)
         all->on_cancel(c);
+}
+
+void connections_end_taken(struct connections *all)
+{
+    for (struct connection *c = all->queue[PHASE_BODY].first; c != NULL; c = c->next)
+        if (c->is_taken)
+            connection_give_back(all, c);
 }
 
 /* The earliest stays first: all that would end later now end at the same time. */
@@ -191,6 +249,8 @@ static void expire(struct connections *all, struct connection *connection, int64
         all->on_late(connection, phase, (uint64_t)all->queue[phase].duration_ns / 1000000);
         connection->must_linger = false; /* it had its time */
     }
+    if (connection->is_taken)
+        connection_give_back(all, connection);
     connection_cut(connection);
     /* To the end of its phase once more: should libmicrohttpd not notice, it is cut again. */
     connection_enter(all, connection, PHASE_ANSWER, now_ns);

@@ -37,8 +37,9 @@ struct connection {
     bool is_cut;                        /* shut down; libmicrohttpd has not noticed yet */
     bool has_left;                      /* its client sends no more: what is unread is the last */
     bool must_linger;                   /* close only when the client has stopped sending */
-    uint64_t linger_bytes;              /* read while lingering */
-    uint64_t client;                    /* whose it is (peer.h) */
+    bool is_taken;         /* from libmicrohttpd, which sleeps: its body is read here (upload.h) */
+    uint64_t linger_bytes; /* read while lingering */
+    uint64_t client;       /* whose it is (peer.h) */
 };
 
 /* Connections of one loop that linger at once, beyond max_connections; later ones just close. */
@@ -57,6 +58,8 @@ struct connections {
     void (*on_late)(struct connection *connection, enum phase phase, uint64_t limit_ms);
     /* In PHASE_WORK its client has left: nobody is there to answer. */
     void (*on_left)(struct connection *connection);
+    /* Of one that is taken there is more to read, or its end. */
+    void (*on_readable)(struct connection *connection);
     /* In PHASE_WORK: what a device has not begun for it need not be begun. */
     void (*on_cancel)(struct connection *connection);
 };
@@ -71,8 +74,23 @@ void connection_destroy(struct connections *all, struct connection *connection);
 void connection_enter(struct connections *all, struct connection *connection, enum phase phase,
                       int64_t now_ns);
 
-/* Sends a whole answer in the middle of a request, which libmicrohttpd cannot, and nothing after it.
- * The caller then lets libmicrohttpd close the connection; it lingers. */
+/* Takes it from libmicrohttpd, which may have read nothing that it did not hand on, and puts it to
+ * sleep: on_readable() is called from now on. connection_watch() says no to that for a while. */
+void connection_take(struct connections *all, struct connection *connection);
+void connection_watch(struct connections *all, struct connection *connection, bool is_reading);
+
+/* Wakes libmicrohttpd, which does not know what was read meanwhile: only to end the connection. */
+void connection_give_back(struct connections *all, struct connection *connection);
+
+/* Parts the client's socket from a connection that is taken: a new descriptor of it. What is given back
+ * is an end that nobody is at. -1: out of descriptors, and nothing has changed. */
+int connection_part(struct connections *all, struct connection *connection);
+
+/* Sends a whole answer in the middle of a request, which libmicrohttpd cannot. False: it is cut off. */
+bool connection_say(struct connection *connection, const struct text *answer);
+
+/* The same, and nothing after it. The caller then lets libmicrohttpd close the connection; it
+ * lingers. */
 void connection_answer(struct connection *connection, const struct text *answer);
 
 /* Shuts the connection down; libmicrohttpd finds it closed on its next run. */
@@ -88,6 +106,9 @@ void connection_on_event(struct connections *all, struct connection *connection)
 
 /* The time for draining is over: jobs that no device has begun are dropped. */
 void connections_cancel_work(struct connections *all);
+
+/* Before libmicrohttpd ends, which it may not while it sleeps anywhere. */
+void connections_end_taken(struct connections *all);
 
 /* From now on a connection may be idle for idle_ms only; those that are, for so long from now. */
 void connections_hurry_idle(struct connections *all, int64_t now_ns, uint64_t idle_ms);

@@ -12,6 +12,7 @@
 #include "server/loop.h"
 #include "server/metrics.h"
 #include "server/oip.h"
+#include "server/upload.h"
 
 /* A refused request whose body is no longer than this is read to its end and the connection kept;
  * a longer one is answered at once and the connection closed. */
@@ -258,9 +259,10 @@ static enum MHD_Result on_body(struct exchange *exchange, const char *data, size
     if (exchange->state == EXCHANGE_REFUSED)
         return refuse_body(exchange);
     assert(exchange->route->body != NULL); /* find_route() refuses a body where there is none */
-    if (exchange->route->body(exchange, data, size, &exchange->problem) == ERR_OK)
-        return MHD_YES;
-    return refuse_body(exchange);
+    if (exchange->route->body(exchange, data, size, &exchange->problem) != ERR_OK)
+        return refuse_body(exchange);
+    upload_consider(exchange);
+    return MHD_YES;
 }
 
 /* Runs the handler that answers; what it refuses is answered as a problem. */
@@ -349,14 +351,56 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
         exchange_free(loop_exchanges(loop), exchange);
 }
 
+/* ---- past the library ---------------------------------------------------------------------- */
+
+/* Answers a request whose body was read here, unless a device has it. */
+static void answer_taken(struct exchange *exchange,
+                         enum error (*handler)(struct exchange *, struct problem *))
+{
+    enum MHD_Result result = answer_with(exchange, handler);
+    if (result == MHD_YES && exchange->state == EXCHANGE_WORK)
+        return;
+    if (result == MHD_YES && !exchange->must_close)
+        loop_renew(exchange->loop, exchange->connection);
+    else
+        upload_end(exchange);
+}
+
+void exchange_on_read(struct exchange *exchange, const char *data, size_t size)
+{
+    assert(exchange->state == EXCHANGE_BODY && !exchange->is_paused);
+    exchange->body_bytes += size;
+    if (exchange->route->body(exchange, data, size, &exchange->problem) != ERR_OK) {
+        exchange_refuse(exchange);
+    } else if (exchange->body_bytes == exchange->head.content_length) {
+        exchange->is_paused = false; /* there is nothing that could wait */
+        answer_taken(exchange, exchange->route->finish);
+    }
+}
+
+static void resume_taken(struct exchange *exchange)
+{
+    exchange->state = EXCHANGE_DONE;
+    answer_taken(exchange, exchange->route->resume);
+}
+
 /* ---- asleep -------------------------------------------------------------------------------- */
+
+static void fall_asleep(struct exchange *exchange)
+{
+    struct connection *connection = exchange->connection;
+    if (connection->is_taken)
+        connection_watch(loop_connections(exchange->loop), connection, false);
+    else
+        MHD_suspend_connection(exchange->mhd);
+    enter_phase(exchange, PHASE_WORK);
+}
 
 void exchange_wait(struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_BODY && exchange->jobs_out > 0);
     exchange->state = EXCHANGE_WORK;
-    MHD_suspend_connection(exchange->mhd);
-    enter_phase(exchange, PHASE_WORK);
+    fall_asleep(exchange);
 }
 
 void exchange_suspend(struct exchange *exchange)
@@ -369,15 +413,17 @@ void exchange_pause(struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_BODY && !exchange->is_paused);
     exchange->is_paused = true;
-    MHD_suspend_connection(exchange->mhd);
-    enter_phase(exchange, PHASE_WORK);
+    fall_asleep(exchange);
 }
 
 void exchange_unpause(struct exchange *exchange)
 {
     assert(exchange->is_paused);
     exchange->is_paused = false;
-    MHD_resume_connection(exchange->mhd);
+    if (exchange->connection->is_taken)
+        connection_watch(loop_connections(exchange->loop), exchange->connection, true);
+    else
+        MHD_resume_connection(exchange->mhd);
     enter_phase(exchange, PHASE_BODY);
 }
 
@@ -388,7 +434,9 @@ static void wake(struct exchange *exchange, enum exchange_state state)
     bool is_asleep = exchange->state == EXCHANGE_WORK || exchange->is_paused;
     exchange->state = state;
     exchange->is_paused = false;
-    if (is_asleep)
+    if (exchange->connection->is_taken)
+        connection_give_back(loop_connections(exchange->loop), exchange->connection);
+    else if (is_asleep)
         MHD_resume_connection(exchange->mhd);
 }
 
@@ -414,6 +462,8 @@ void exchange_on_job(struct exchange *exchange, struct job *job)
         return;
     if (exchange->connection == NULL)
         exchange_free(loop_exchanges(exchange->loop), exchange);
+    else if (exchange->state == EXCHANGE_WORK && exchange->connection->is_taken)
+        resume_taken(exchange);
     else if (exchange->state == EXCHANGE_WORK)
         wake(exchange, EXCHANGE_DONE);
     else if (exchange->state != EXCHANGE_BODY)
@@ -422,11 +472,11 @@ void exchange_on_job(struct exchange *exchange, struct job *job)
 
 void exchange_refuse(struct exchange *exchange)
 {
-    if (exchange->state == EXCHANGE_WORK) {
+    bool is_read = exchange->state == EXCHANGE_WORK && !exchange->connection->is_taken;
+    if (is_read) {
         wake(exchange, EXCHANGE_REFUSED);
         return;
     }
-    assert(exchange->state == EXCHANGE_BODY);
     answer_send_problem_early(exchange); /* libmicrohttpd takes no answer now */
     wake(exchange, EXCHANGE_REFUSED);
     enter_phase(exchange, PHASE_REFUSE);
@@ -458,8 +508,8 @@ void exchange_on_left(struct connection *connection)
     struct exchange *exchange = connection->exchange;
     cancel_jobs(exchange);
     exchange->status = STATUS_LEFT;
-    connection_cut(connection);
     wake(exchange, EXCHANGE_REFUSED);
+    connection_cut(connection);
     enter_phase(exchange, PHASE_ANSWER); /* should libmicrohttpd not notice, it is cut again */
 }
 

@@ -78,6 +78,9 @@ enum MHD_Result exchange_on_request(void *loop, struct MHD_Connection *mhd, cons
 void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **exchange,
                            enum MHD_RequestTerminationCode code);
 
+/* For upload.h: a piece of the body that libmicrohttpd has not seen. */
+void exchange_on_read(struct exchange *exchange, const char *data, size_t size);
+
 /* No status of HTTP: the client left before its answer, as web servers write it in their logs. */
 enum { STATUS_LEFT = 499 };
 

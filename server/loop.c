@@ -34,6 +34,7 @@
 #include "server/metrics.h"
 #include "server/peer.h"
 #include "server/stream.h"
+#include "server/upload.h"
 
 enum {
     /* A head must fit it. The library clears it, and half of it again, for every request: 13 ns a
@@ -56,7 +57,7 @@ struct loop {
     unsigned index;
     pthread_t thread;
     bool is_started;
-    int epoll; /* of clients that leave, or linger; see connection.h */
+    int epoll; /* of clients that leave, linger or upload; see connection.h */
     int wake;  /* an eventfd */
     struct MHD_Daemon *daemon;
     struct metrics *metrics; /* its thread counts, any reads */
@@ -79,6 +80,7 @@ struct loop {
     int64_t looked_ns; /* when look_around() last did */
     const struct config *durations_of; /* whose durations the connections have */
     bool is_leaving;                   /* has begun to */
+    bool is_renewing;                  /* the connection that opens has been open before */
 };
 
 static void count(atomic_ullong *counter)
@@ -158,8 +160,11 @@ static struct connection *open_connection(struct loop *loop, struct MHD_Connecti
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     struct connection *connection = connection_create(&loop->connections, mhd, fd, loop->now_ns);
-    if (connection != NULL)
-        connection->client = peer_client(address, loop->http->peer_seed);
+    if (connection == NULL)
+        return NULL;
+    connection->client = peer_client(address, loop->http->peer_seed);
+    if (loop->is_renewing)
+        connection_enter(&loop->connections, connection, PHASE_IDLE, loop->now_ns);
     return connection;
 }
 
@@ -171,7 +176,8 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *socket_context = open_connection(loop, mhd);
         atomic_fetch_add(&loop->intake.open_count, 1);
-        count(&loop->connections_total);
+        if (!loop->is_renewing)
+            count(&loop->connections_total);
         return;
     }
     struct connection *connection = *socket_context;
@@ -189,6 +195,22 @@ static void on_connection(void *closure, struct MHD_Connection *mhd, void **sock
         connection_linger(&loop->connections, connection, loop->now_ns);
     else
         connection_destroy(&loop->connections, connection);
+}
+
+void loop_renew(struct loop *loop, struct connection *connection)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    int fd = -1;
+    if (getpeername(connection->fd, (struct sockaddr *)&address, &size) == 0)
+        fd = connection_part(&loop->connections, connection);
+    if (fd < 0) {
+        upload_end(connection->exchange);
+        return;
+    }
+    loop->is_renewing = true;
+    (void)MHD_add_connection(loop->daemon, fd, (const struct sockaddr *)&address, size);
+    loop->is_renewing = false;
 }
 
 /* ---- the loop ------------------------------------------------------------------------------ */
@@ -217,7 +239,8 @@ static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
     return has_told;
 }
 
-/* Whoever woke the loop without a word is here: a listener, or a client that leaves or lingers. */
+/* Whoever woke the loop without a word is here: a listener, or a client that leaves, lingers or
+ * uploads. */
 static void look_around(struct loop *loop)
 {
     struct epoll_event event[EVENTS_A_ROUND];
@@ -307,6 +330,7 @@ static void wind_up(struct loop *loop)
         deadline_ns = clock_ns(); /* sleeps a millisecond: what is unread need not be an event */
         one_round(loop, &deadline_ns);
     } while (!is_quiet(loop) && clock_ns() < until_ns);
+    connections_end_taken(&loop->connections);
     MHD_stop_daemon(loop->daemon);
     loop->daemon = NULL;
     while (loop->connections.queue[PHASE_LINGER].first != NULL)
@@ -375,6 +399,7 @@ static bool open_sources(struct loop *loop)
     loop->connections.epoll = loop->epoll;
     loop->connections.on_late = answer_send_late;
     loop->connections.on_left = exchange_on_left;
+    loop->connections.on_readable = upload_on_readable;
     loop->connections.on_cancel = exchange_on_cancel;
     int epoll = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop->intake.epoll = epoll;

@@ -15,6 +15,7 @@
 #include "gpu/gpu.h"
 #include "server/http_priv.h"
 
+struct connection;
 struct loop;
 
 /* Counted by the loop's thread, read by any: relaxed. */
@@ -59,6 +60,10 @@ struct exchanges *loop_exchanges(struct loop *loop);
 struct deadlines *loop_deadlines(struct loop *loop);
 struct job_port *loop_port(struct loop *loop);       /* where jobs of this loop complete */
 struct job_port *loop_slice_port(struct loop *loop); /* the same for those of a stream (stream.h) */
+
+/* Of a connection that was taken, its request answered: the client may ask again, on the same one for
+ * him and a new one for libmicrohttpd. */
+void loop_renew(struct loop *loop, struct connection *connection);
 
 /* The loop's thread counts, any reads (metrics.h). */
 struct metrics *loop_metrics(struct loop *loop);

@@ -1,0 +1,153 @@
+"""Long bodies that are read past the HTTP library: nothing of HTTP is lost by that."""
+
+import signal
+import socket
+
+import numpy as np
+import pytest
+
+from client import Wire, ask, get, poll, post
+
+RAW = "Content-Type: application/octet-stream"
+MIB = 1 << 20
+LAYOUTS = ["dtype=f4", "dtype=f4&layout=interleaved;block=1000", "dtype=f4&device=cuda"]
+
+
+def upload(query="dtype=f4", size=8 * MIB):
+    """(request, its answer's result): so long that most of it is read past the library."""
+    body = np.ones(size // 4, "<f4").tobytes()
+    return post("/v1/dot?" + query, body, RAW), float(size // 8)
+
+
+def connections(watcher):
+    return ask(watcher, "GET", "/v1/status").ok()["connections"]
+
+
+@pytest.fixture(params=LAYOUTS)
+def road(request):
+    """road(settings) is (daemon, query): the thread that reads makes the sum, or a device does."""
+    if "cuda" in request.param:
+        start = request.getfixturevalue("start_faulty")
+        return lambda **settings: (start(**settings), request.param)
+    start = request.getfixturevalue("start_daemon")
+    return lambda **settings: (start(cuda="off", **settings), request.param)
+
+
+@pytest.mark.every_build
+def test_requests_before_and_after_an_upload_are_answered_in_order(road):
+    daemon, query = road()
+    request, result = upload(query)
+    watcher = daemon.connect()
+    before = connections(watcher)
+    with daemon.wire() as wire:
+        wire.send(get("/livez") + request + get("/livez") + request + get("/readyz"))
+        assert wire.answer().ok() == {"live": True}
+        answer = wire.answer()
+        assert answer.ok()["result"] == result
+        assert {"Date", "X-Request-Id", "Server-Timing"} <= set(answer.headers.keys())
+        assert "Connection" not in answer.headers
+        assert wire.answer().ok() == {"live": True}
+        assert wire.answer().ok()["result"] == result
+        assert wire.answer().ok() == {"ready": True}
+    poll(lambda: connections(watcher)["open"] == 1, "only the watcher is left")
+    assert connections(watcher)["accepted_total"] == before["accepted_total"] + 1
+    watcher.close()
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("pause_at", [1, 1000, 300_000, 3 * MIB])
+def test_the_last_bytes_may_come_late(road, pause_at):
+    """However few they are: fewer than the socket waits for in the middle of a body."""
+    daemon, query = road()
+    request, result = upload(query)
+    with daemon.wire() as wire:
+        wire.send(request[:-pause_at])
+        daemon.wait_status(lambda status: status["requests"]["in_flight"] == 2)
+        for at in range(len(request) - pause_at, len(request), 40_001):
+            wire.send(request[at : at + 40_001])
+        assert wire.answer().ok()["result"] == result
+
+
+def test_who_closes_his_side_after_an_upload_is_answered(daemon):
+    request, result = upload()
+    with daemon.wire() as wire:
+        wire.send(request)
+        wire.socket.shutdown(socket.SHUT_WR)
+        assert [answer.ok()["result"] for answer in wire.answers_until_closed()] == [result]
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("leave", [Wire.close, Wire.reset])
+def test_who_leaves_in_the_middle_of_an_upload_is_noticed(road, leave):
+    daemon, query = road()
+    request, _ = upload(query)
+    wire = daemon.wire()
+    wire.send(request[: 5 * MIB + 3])
+    leave(wire)
+    daemon.wait_idle()
+    status = daemon.wait_status(lambda status: status["connections"]["open"] == 1)
+    assert status["requests"]["clients_left_total"] == 1
+
+
+@pytest.mark.every_build
+def test_an_upload_that_does_not_end_is_told_so(start_daemon):
+    daemon = start_daemon(cuda="off", body_timeout_ms=500)
+    request, _ = upload()
+    with daemon.wire() as wire:
+        wire.send(request[:-1])
+        wire.answer().problem(408, "receive-timeout")
+        assert wire.answer() is None
+    daemon.wait_idle()
+
+
+@pytest.mark.every_build
+def test_the_time_of_a_request_ends_in_the_middle_of_its_upload(road):
+    daemon, query = road()
+    request, _ = upload(query + "&timeout_ms=300")
+    with daemon.wire() as wire:
+        wire.send(request[:-1])
+        wire.answer().problem(504, "deadline")
+        wire.send(request[-1:])
+        assert wire.answer() is None
+    daemon.wait_idle()
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("size", [8 * MIB, 64 * MIB])
+def test_the_time_of_a_request_ends_while_a_device_has_its_upload(start_faulty, size):
+    """All of it, or as much as it takes at once."""
+    daemon = start_faulty()
+    daemon.fault.say("hang")
+    request, _ = upload("dtype=f4&device=cuda&timeout_ms=1000", size)
+    with daemon.wire() as wire:
+        wire.send(request)
+        wire.answer().problem(504, "deadline")
+        assert wire.answer() is None
+    daemon.fault.say("")
+    daemon.wait_idle()
+
+
+@pytest.mark.every_build
+def test_a_server_that_ends_answers_an_upload_and_closes(road):
+    daemon, query = road()
+    request, result = upload(query)
+    with daemon.wire() as wire:
+        wire.send(request[:-1])
+        daemon.wait_status(lambda status: status["requests"]["in_flight"] == 2)
+        daemon.signal(signal.SIGTERM)
+        poll(lambda: daemon.get("/readyz").status == 503, "draining")
+        wire.send(request[-1:])
+        answer = wire.answer()
+        assert answer.ok()["result"] == result and answer.headers["Connection"] == "close"
+        assert wire.answer() is None
+    assert daemon.wait() == 0
+
+
+@pytest.mark.every_build
+def test_a_server_may_end_in_the_middle_of_an_upload(road):
+    daemon, query = road(drain_timeout_ms=100)
+    request, _ = upload(query)
+    with daemon.wire() as wire:
+        wire.send(request[:-1])
+        daemon.wait_status(lambda status: status["requests"]["in_flight"] == 2)
+        daemon.stop()

@@ -28,16 +28,6 @@ static void strides_of(const struct tensor *tensor, int rank, uint64_t stride[LI
     }
 }
 
-static struct axes axes_of(const struct tensor_pair *pair)
-{
-    struct axes axes = {.rank = pair->result.rank};
-    for (int axis = 0; axis < axes.rank; axis++)
-        axes.dim[axis] = pair->result.dim[axis];
-    strides_of(&pair->a, axes.rank, axes.stride_a);
-    strides_of(&pair->b, axes.rank, axes.stride_b);
-    return axes;
-}
-
 /* Axis `outer` continues where axis `inner` ends, in both operands. */
 static bool can_join(const struct axes *axes, int outer, int inner)
 {
@@ -45,25 +35,35 @@ static bool can_join(const struct axes *axes, int outer, int inner)
            axes->stride_b[outer] == axes->stride_b[inner] * axes->dim[inner];
 }
 
-static struct axes axes_collapse(const struct axes *axes)
+/* In place: what is kept moves towards the front. */
+static void axes_collapse(struct axes *axes)
 {
-    struct axes out = {.rank = 0};
+    int kept = 0;
     for (int axis = 0; axis < axes->rank; axis++) {
         if (axes->dim[axis] == 1)
             continue;
-        int last = out.rank;
-        out.dim[last] = axes->dim[axis];
-        out.stride_a[last] = axes->stride_a[axis];
-        out.stride_b[last] = axes->stride_b[axis];
-        if (last > 0 && can_join(&out, last - 1, last)) {
-            out.dim[last - 1] *= out.dim[last];
-            out.stride_a[last - 1] = out.stride_a[last];
-            out.stride_b[last - 1] = out.stride_b[last];
+        axes->dim[kept] = axes->dim[axis];
+        axes->stride_a[kept] = axes->stride_a[axis];
+        axes->stride_b[kept] = axes->stride_b[axis];
+        if (kept > 0 && can_join(axes, kept - 1, kept)) {
+            axes->dim[kept - 1] *= axes->dim[kept];
+            axes->stride_a[kept - 1] = axes->stride_a[kept];
+            axes->stride_b[kept - 1] = axes->stride_b[kept];
         } else {
-            out.rank++;
+            kept++;
         }
     }
-    return out;
+    axes->rank = kept;
+}
+
+static void axes_of(const struct tensor_pair *pair, struct axes *ret)
+{
+    ret->rank = pair->result.rank;
+    for (int axis = 0; axis < ret->rank; axis++)
+        ret->dim[axis] = pair->result.dim[axis];
+    strides_of(&pair->a, ret->rank, ret->stride_a);
+    strides_of(&pair->b, ret->rank, ret->stride_b);
+    axes_collapse(ret);
 }
 
 static uint64_t product(const uint64_t *dim, int count)
@@ -160,7 +160,8 @@ enum error job_plan(struct job *job, const struct tensor_pair *pairs, size_t cou
     assert(job->task == NULL && job->value == NULL);
     struct need total = {0};
     for (size_t i = 0; i < count; i++) {
-        struct axes full = axes_of(&pairs[i]), axes = axes_collapse(&full);
+        struct axes axes;
+        axes_of(&pairs[i], &axes);
         struct need need = need_of(&pairs[i], &axes);
         total.tasks += need.tasks;
         total.values += need.values;
@@ -171,7 +172,8 @@ enum error job_plan(struct job *job, const struct tensor_pair *pairs, size_t cou
         return error;
     size_t first = 0, done = 0;
     for (size_t i = 0; i < count; i++) {
-        struct axes full = axes_of(&pairs[i]), axes = axes_collapse(&full);
+        struct axes axes;
+        axes_of(&pairs[i], &axes);
         struct need need = need_of(&pairs[i], &axes);
         tasks_of(job->task + done, need.tasks, &pairs[i], &axes, first);
         done += need.tasks;

@@ -69,23 +69,34 @@ void text_printf(struct text *text, const char *format, ...)
     va_end(args);
 }
 
-void text_uint(struct text *text, uint64_t value)
+/* Writes value's digits so that they end before `end`: at least `least` of them, with zeros in front.
+ * Returns the first. Two digits a step, as each step waits for the one before. */
+static inline char *digits_write(char *end, uint64_t value, int least)
 {
-    char digits[20];
-    size_t first = sizeof digits;
-    do {
-        digits[--first] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    text_append(text, digits + first, sizeof digits - first);
+    char *first = end;
+    for (; value >= 10; value /= 100) {
+        unsigned pair = (unsigned)(value % 100);
+        *--first = (char)('0' + pair % 10);
+        *--first = (char)('0' + pair / 10);
+    }
+    if (value > 0)
+        *--first = (char)('0' + value);
+    while (end - first < least)
+        *--first = '0';
+    return first;
 }
 
-/* The bytes of the UTF-8 sequence at s, 0 when it is none (RFC 3629: no overlong forms, no
+void text_uint(struct text *text, uint64_t value)
+{
+    char digits[20], *end = digits + sizeof digits;
+    char *first = digits_write(end, value, 1);
+    text_append(text, first, (size_t)(end - first));
+}
+
+/* The bytes of the UTF-8 sequence of several at s, 0 when it is none (RFC 3629: no overlong forms, no
  * surrogates, nothing above U+10FFFF). Stops at the NUL by itself, which continues nothing. */
 static size_t utf8_length(const unsigned char *s)
 {
-    if (s[0] < 0x80)
-        return 1;
     if (s[0] < 0xc2 || s[0] > 0xf4)
         return 0;
     size_t length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -111,15 +122,26 @@ static void json_escape(struct text *text, unsigned char byte)
     text_append(text, escape, is_short ? 2 : sizeof escape);
 }
 
+/* The end of what stands for itself: ASCII, and other characters as UTF-8. */
+static const unsigned char *plain_end(const unsigned char *s)
+{
+    for (;;) {
+        while (*s >= ' ' && *s < 0x80 && *s != '"' && *s != '\\')
+            s++;
+        size_t length = *s >= 0x80 ? utf8_length(s) : 0;
+        if (length == 0)
+            return s;
+        s += length;
+    }
+}
+
 void text_json_string(struct text *text, const char *string)
 {
     text_append(text, "\"", 1);
     const unsigned char *s = (const unsigned char *)string;
     while (*s != '\0') {
-        const unsigned char *run = s; /* up to the next byte that needs care */
-        size_t length;
-        while (*s >= ' ' && *s != '"' && *s != '\\' && (length = utf8_length(s)) > 0)
-            s += length;
+        const unsigned char *run = s;
+        s = plain_end(s);
         text_append(text, (const char *)run, (size_t)(s - run));
         if (*s == '\0')
             break;
@@ -132,29 +154,26 @@ void text_json_string(struct text *text, const char *string)
     text_append(text, "\"", 1);
 }
 
-/* value with a point before its last `decimals` digits. */
-static void text_fixed(struct text *text, int64_t value, int decimals)
+/* value / unit with `decimals` digits after the point; unit is 10 to the power of that. Inline, so that
+ * unit is a constant to divide by. */
+static inline void text_fixed(struct text *text, int64_t value, uint64_t unit, int decimals)
 {
-    char digits[24];
-    size_t first = sizeof digits;
-    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    for (int i = 0; i <= decimals || rest > 0; i++) {
-        if (i == decimals)
-            digits[--first] = '.';
-        digits[--first] = (char)('0' + rest % 10);
-        rest /= 10;
-    }
+    char digits[24], *end = digits + sizeof digits;
+    uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    char *first = digits_write(end, magnitude % unit, decimals);
+    *--first = '.';
+    first = digits_write(first, magnitude / unit, 1);
     if (value < 0)
-        digits[--first] = '-';
-    text_append(text, digits + first, sizeof digits - first);
+        *--first = '-';
+    text_append(text, first, (size_t)(end - first));
 }
 
 void text_us(struct text *text, int64_t ns)
 {
-    text_fixed(text, ns, 3);
+    text_fixed(text, ns, 1000, 3);
 }
 
 void text_ms(struct text *text, int64_t ns)
 {
-    text_fixed(text, ns, 6);
+    text_fixed(text, ns, 1000000, 6);
 }

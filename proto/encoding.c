@@ -12,16 +12,22 @@ struct decoder {
 
 static const struct media {
     const char *type; /* "" is no type at all */
+    size_t size;
     const struct encoding *encoding;
 } medias[] = {
-    {"application/json", &encoding_json},
-    {"text/json", &encoding_json},
-    {"", &encoding_json},
+#define MEDIA(type, encoding)            \
+    {                                    \
+        type, sizeof(type) - 1, encoding \
+    }
+    MEDIA("application/json", &encoding_json),
+    MEDIA("text/json", &encoding_json),
+    MEDIA("", &encoding_json),
     /* curl -d says this whatever it sends; json.c refuses what is not an object. */
-    {"application/x-www-form-urlencoded", &encoding_json},
-    {"application/octet-stream", &encoding_raw},
-    {"application/x-npy", &encoding_npy},
-    {"multipart/form-data", &encoding_multipart},
+    MEDIA("application/x-www-form-urlencoded", &encoding_json),
+    MEDIA("application/octet-stream", &encoding_raw),
+    MEDIA("application/x-npy", &encoding_npy),
+    MEDIA("multipart/form-data", &encoding_multipart),
+#undef MEDIA
 };
 
 const char encoding_types[] =
@@ -49,7 +55,7 @@ enum error encoding_for(const char *content_type, const struct encoding **ret,
     const char *type = content_type != NULL ? content_type : "";
     size_t size = type_trim(&type);
     for (size_t i = 0; i < sizeof medias / sizeof *medias; i++) {
-        if (strlen(medias[i].type) == size && strncasecmp(medias[i].type, type, size) == 0) {
+        if (medias[i].size == size && strncasecmp(medias[i].type, type, size) == 0) {
             *ret = medias[i].encoding;
             return ERR_OK;
         }

@@ -179,7 +179,7 @@ size_t options_rows(const struct option_row **ret)
 const struct option_row *options_find(const char *name)
 {
     for (size_t i = 0; i < ROWS; i++)
-        if (strcmp(rows[i].name, name) == 0)
+        if (*rows[i].name == *name && strcmp(rows[i].name, name) == 0)
             return &rows[i];
     return NULL;
 }
@@ -228,6 +228,24 @@ static bool options_equal(const struct options *a, const struct options *b)
            a->block == b->block;
 }
 
+/* Given before, elsewhere: by the value it had then. */
+static enum error set_again(const struct options *options, unsigned *seen,
+                            const struct option_row *row, const char *value,
+                            struct problem *problem)
+{
+    struct options changed = *options;
+    enum error err = row->set(&changed, value);
+    if (err != ERR_OK)
+        return bad_value(row, err, value, problem);
+    if (!options_equal(options, &changed)) {
+        problem_set(problem, ERR_OPTION, "%s \"%.64s\" contradicts the query string or a header",
+                    row->name, value);
+        return pointer_key(problem, "", row->name);
+    }
+    *seen |= row->bit;
+    return ERR_OK;
+}
+
 enum error options_set(struct options *options, unsigned *seen, const char *name, const char *value,
                        struct problem *problem)
 {
@@ -238,16 +256,11 @@ enum error options_set(struct options *options, unsigned *seen, const char *name
         problem_set(problem, ERR_OPTION, "%s is given twice", name);
         return pointer_key(problem, "", name);
     }
-    struct options changed = *options;
-    enum error err = row->set(&changed, value);
+    if (options->given & row->bit)
+        return set_again(options, seen, row, value, problem);
+    enum error err = row->set(options, value);
     if (err != ERR_OK)
         return bad_value(row, err, value, problem);
-    if ((options->given & row->bit) && !options_equal(options, &changed)) {
-        problem_set(problem, ERR_OPTION, "%s \"%.64s\" contradicts the query string or a header",
-                    name, value);
-        return pointer_key(problem, "", name);
-    }
-    *options = changed;
     options->given |= row->bit;
     *seen |= row->bit;
     return ERR_OK;

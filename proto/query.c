@@ -79,7 +79,7 @@ enum error options_from_query(struct options *options, const char *query, query_
     }
     unsigned seen = 0;
     for (;;) {
-        size_t size = strcspn(query, "&");
+        size_t size = (size_t)(strchrnul(query, '&') - query);
         enum error err = size == 0 ? ERR_OK
                                    : query_parameter(query, size, scratch, &seen, options, operand,
                                                      context, problem);

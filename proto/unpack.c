@@ -33,7 +33,11 @@ static const char *const names[] = {
 
 enum error coding_for(const char *content_encoding, enum coding *ret, struct problem *problem)
 {
-    const char *name = content_encoding != NULL ? content_encoding : "identity";
+    const char *name = content_encoding;
+    if (name == NULL) {
+        *ret = CODING_NONE;
+        return ERR_OK;
+    }
     if (strcasecmp(name, "x-gzip") == 0)
         name = "gzip"; /* the same, says RFC 9110 */
     for (enum coding coding = CODING_NONE; coding <= CODING_DEFLATE; coding++) {

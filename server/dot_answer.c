@@ -1,6 +1,8 @@
 /* dot_answer.c - the answer to a dot product (see dot_answer.h). */
 #include "server/dot_answer.h"
 
+#include <string.h>
+
 #include "gpu/clock.h"
 #include "proto/result.h"
 #include "server/accept.h"
@@ -18,12 +20,26 @@ static const char *const form_types[] = {
     [FORM_NPY] = "application/x-npy",
 };
 
+/* As most do, Accept names one type and nothing else. */
+static bool names_form(const char *accept, enum form *ret)
+{
+    for (enum form form = FORM_JSON; form <= FORM_NPY; form++)
+        if (strcmp(accept, form_types[form]) == 0) {
+            *ret = form;
+            return true;
+        }
+    return false;
+}
+
 /* Of forms that are liked equally, the first. */
 enum error dot_settle_form(struct exchange *exchange, struct problem *problem)
 {
+    const char *accept = exchange->head.accept;
     unsigned best = 0;
+    if (accept != NULL && names_form(accept, &exchange->dot.form))
+        return ERR_OK;
     for (enum form form = FORM_JSON; form <= FORM_NPY; form++) {
-        unsigned quality = accept_quality(exchange->head.accept, form_types[form]);
+        unsigned quality = accept_quality(accept, form_types[form]);
         if (quality > best) {
             best = quality;
             exchange->dot.form = form;

@@ -36,8 +36,8 @@ static void enter_phase(struct exchange *exchange, enum phase phase)
 /* The path of an absolute-form target ("http://host/path", RFC 9112 section 3.2.2) is its rest. */
 static const char *origin_form(const char *target)
 {
-    const char *authority = strstr(target, "://");
-    if (*target == '/' || authority == NULL)
+    const char *authority = *target != '/' ? strstr(target, "://") : NULL;
+    if (authority == NULL)
         return target;
     const char *path = strchr(authority + 3, '/');
     return path != NULL ? path : "/";
@@ -98,6 +98,7 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
  * Version 1.0 refuses all of that itself. */
 struct head_walk {
     struct head *head;
+    bool is_watched; /* by us, not by the library */
     const char *end; /* of the last value; NULL before the first */
 };
 
@@ -106,8 +107,12 @@ static bool is_in_place(const struct head_walk *walk, const char *name, size_t n
 {
     if (walk->end != NULL && name != walk->end + 2) /* CR and LF between them */
         return false;
-    const char *colon = name + name_size;
-    return value > colon && strspn(colon + 1, " \t") >= (size_t)(value - colon - 1);
+    const char *p = name + name_size + 1; /* after the colon */
+    if (value < p)
+        return false;
+    while (p < value && (*p == ' ' || *p == '\t'))
+        p++;
+    return p == value;
 }
 
 static enum MHD_Result add_header(void *closure, enum MHD_ValueKind kind, const char *name,
@@ -119,7 +124,7 @@ static enum MHD_Result add_header(void *closure, enum MHD_ValueKind kind, const 
     /* Given as constant, but it is the connection's own buffer. Of what head_add() may cut there
      * libmicrohttpd itself reads Expect only, where it wants no blanks either. */
     head_add(walk->head, name, name_size, value != NULL ? (char *)value : none, value_size);
-    if (MHD_get_version()[0] == '0' && !is_in_place(walk, name, name_size, value))
+    if (walk->is_watched && !is_in_place(walk, name, name_size, value))
         walk->head->flaw = "a header line is folded, holds a NUL or does not end in CR LF";
     walk->end = value + value_size;
     return MHD_YES;
@@ -128,9 +133,9 @@ static enum MHD_Result add_header(void *closure, enum MHD_ValueKind kind, const 
 static void read_head(struct exchange *exchange)
 {
     static const char empty_line[4]; /* CR LF CR LF, each replaced by a NUL */
-    struct head_walk walk = {.head = &exchange->head};
+    struct head_walk walk = {.head = &exchange->head, .is_watched = MHD_get_version()[0] == '0'};
     (void)MHD_get_connection_values_n(exchange->mhd, MHD_HEADER_KIND, add_header, &walk);
-    if (walk.end != NULL && exchange->head.flaw == NULL && MHD_get_version()[0] == '0' &&
+    if (walk.is_watched && walk.end != NULL && exchange->head.flaw == NULL &&
         memcmp(walk.end, empty_line, sizeof empty_line) != 0)
         exchange->head.flaw = "a header line has no name";
 }

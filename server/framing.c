@@ -20,15 +20,34 @@ static bool is_token(const char *text, size_t size)
     return size > 0;
 }
 
-/* A value with a control character was cut or joined somewhere: NUL, bare CR, obs-fold. */
-static bool is_field_value(const char *text, size_t size)
+/* The top bit of each byte of the word that is below 0x20, or 0x7f; bytes above the first of them may
+ * be marked wrongly. */
+static uint64_t controls8(const char *text)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t word, rubout;
+    memcpy(&word, text, sizeof word);
+    rubout = word ^ ones * 0x7f;
+    return ((word - ones * 0x20) & ~word & ones * 0x80) | ((rubout - ones) & ~rubout & ones * 0x80);
+}
+
+static bool has_controls(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)text[i];
         if ((c < 0x20 && c != '\t') || c == 0x7f)
-            return false;
+            return true;
     }
-    return true;
+    return false;
+}
+
+/* A value with a control character was cut or joined somewhere: NUL, bare CR, obs-fold. */
+static bool is_field_value(const char *text, size_t size)
+{
+    size_t clean = 0;
+    while (size - clean >= 8 && controls8(text + clean) == 0)
+        clean += 8;
+    return !has_controls(text + clean, size - clean);
 }
 
 static bool parse_length(const char *text, uint64_t *ret)

@@ -311,7 +311,7 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
     enum error error = check_size(exchange, problem);
     if (error != ERR_OK)
         return error;
-    int64_t start_ns = clock_ns() - stream_compute_ns(dot->stream);
+    int64_t start_ns = exchange->piece_ns - stream_compute_ns(dot->stream);
     error = decoder_feed(dot->decoder, data, size, problem);
     dot->decode_ns += clock_ns() - stream_compute_ns(dot->stream) - start_ns;
     if (error != ERR_OK || dot->stream == NULL)
@@ -342,6 +342,7 @@ static enum error make_job(struct exchange *exchange, struct problem *problem)
     if (error != ERR_OK)
         return problem_set(problem, error, "no memory for so many results");
     dot->decoded_ns = clock_ns();
+    dot->decode_ns += dot->decoded_ns - stream_compute_ns(dot->stream) - dot->ending_ns;
     dot_fill_job(exchange, &exchange->job);
     exchange->job.base = dot->request.buffer.block.data;
     exchange->job.bytes = dot->request.buffer.used;
@@ -439,9 +440,8 @@ static enum error end_stream(struct exchange *exchange, struct problem *problem)
 enum error dot_finish(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
-    int64_t start_ns = clock_ns() - stream_compute_ns(dot->stream);
+    dot->ending_ns = clock_ns() - stream_compute_ns(dot->stream);
     enum error error = decoder_finish(dot->decoder, problem);
-    dot->decode_ns += clock_ns() - stream_compute_ns(dot->stream) - start_ns;
     decoder_destroy(dot->decoder);
     dot->decoder = NULL;
     if (error != ERR_OK)
@@ -458,12 +458,11 @@ enum error dot_finish_query(struct exchange *exchange, struct problem *problem)
         error = dot_settle_form(exchange, problem);
     if (error != ERR_OK)
         return error;
-    exchange->first_byte_ns = clock_ns();
+    exchange->first_byte_ns = dot->ending_ns = clock_ns();
     error = query_decode(&dot->request, exchange->query, config_of(exchange)->memory_budget_bytes,
                          problem);
     if (error == ERR_OK)
         error = dot_take_header(exchange, problem);
-    dot->decode_ns = clock_ns() - exchange->first_byte_ns;
     return error == ERR_OK ? compute(exchange, problem) : error;
 }
 

@@ -28,6 +28,7 @@ struct dot_exchange {
     enum error (*send)(struct exchange *exchange, const struct result *result,
                        struct problem *problem);
     int64_t decode_ns;       /* spent in the decoder so far */
+    int64_t ending_ns;       /* when its end began, less what a stream had added by then */
     int64_t decoded_ns;      /* when the request was complete */
 };
 

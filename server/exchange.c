@@ -235,7 +235,7 @@ static enum MHD_Result on_head(struct exchange *exchange, const char *method, co
 {
     read_head(exchange);
     settle_id(exchange);
-    exchange->first_byte_ns = clock_ns();
+    exchange->first_byte_ns = loop_now_ns(exchange->loop);
     exchange->method = method_parse(method);
     if (head_check(&exchange->head, version, &exchange->problem) != ERR_OK) {
         exchange->must_close = true;
@@ -256,8 +256,9 @@ static enum MHD_Result on_body(struct exchange *exchange, const char *data, size
 {
     size_t size = *data_size;
     *data_size = 0; /* taken, whatever becomes of it */
+    exchange->piece_ns = clock_ns();
     if (exchange->body_bytes == 0)
-        exchange->first_byte_ns = clock_ns();
+        exchange->first_byte_ns = exchange->piece_ns;
     exchange->body_bytes += size;
     if (exchange->state == EXCHANGE_REFUSED && is_discardable(exchange))
         return MHD_YES;
@@ -453,7 +454,8 @@ struct exchange *exchange_of_job(struct job *job)
 enum error exchange_job_error(const struct exchange *exchange)
 {
     const struct job *job = &exchange->job;
-    bool is_late = clock_ns() > job->deadline_ns;
+    int64_t done_ns = job->times.finished_ns > 0 ? job->times.finished_ns : clock_ns();
+    bool is_late = done_ns > job->deadline_ns;
     return job->error == ERR_OK && is_late ? ERR_DEADLINE : job->error;
 }
 

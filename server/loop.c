@@ -44,7 +44,7 @@ enum {
     CONNECTION_GROWTH_BYTES = 64 << 10, /* never free: it grows by what it can */
     EVENTS_A_ROUND = 64,
     SLEEP_MS = 60000,  /* at most */
-    LOOK_NS = 1000000, /* between two looks around, while the library has work in every round */
+    LOOK_NS = 2000000, /* between two looks around, while the library has work in every round */
     REFUSE_MS = 1000,
     LINGER_MS = 5000,
     LEAVE_IDLE_MS = 500, /* a client that asks again within this hears that the connection closes */
@@ -227,7 +227,8 @@ void loop_awake(struct loop *loop)
 /* Until deadline_ns at most. Says whether the library had anything to tell. */
 static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
 {
-    int64_t left_ms = deadline_ns < INT64_MAX ? (deadline_ns - clock_ns()) / 1000000 + 1 : SLEEP_MS;
+    int64_t left_ms =
+        deadline_ns < INT64_MAX ? (deadline_ns - loop->now_ns) / 1000000 + 1 : SLEEP_MS;
     atomic_store(&loop->is_sleeping, true);
     if (atomic_load(&loop->completed) != NULL ||
         atomic_load(&loop->intake.handed_over.first) != NULL ||

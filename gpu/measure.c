@@ -1,8 +1,9 @@
 /* measure.c - how quick a device is (see measure.h).
  *
- * Every figure is the lower quartile of a few jobs: what else a machine does only makes them longer, by
- * a thousand times where it takes the core away. The operands are ordinary numbers: exact sums of numbers
- * of very different size take the CPU longer, up to ten times, which nobody knows before they are read.
+ * Every figure is the second least of eight, or the least of fewer: what else a machine does only makes
+ * them longer, by a thousand times where it takes the core away. The operands are ordinary numbers:
+ * exact sums of numbers of very different size take the CPU longer, up to ten times, which nobody knows
+ * before they are read.
  */
 #include "gpu/measure.h"
 
@@ -14,20 +15,22 @@
 
 enum {
     REPEATS = 8,
-    REPEATS_LEAST = 2,
+    REPEATS_LEAST = 3,
     ENOUGH_NS = 2 * 1000000,   /* of one kind of job: then no further repetition */
     DEVICE_NS = 250 * 1000000, /* of one device: no further type of elements */
     ROWS = 256,                /* of a batch of rows that share nothing */
     SHARED_ROWS = 8,           /* of either operand, each with each */
     SHARED_LENGTH = 2048,
+    FAR_BYTES = 64 << 20, /* more than caches hold */
 };
 
 /* What is measured, and where. */
 struct trial {
     struct gpu *gpu;
     int device;
+    int least;            /* repetitions, however long they take */
     bool is_queued;       /* else on the caller's thread: the CPU only */
-    const void *operands; /* place_bytes[PLACE_SIZES - 1] */
+    const void *operands; /* as many as the largest job has */
     enum dtype dtype;
     enum place_kind kind;
 };
@@ -72,9 +75,9 @@ struct operands {
 };
 
 /* Of the daemon's own memory, pinned where that can be; from the heap when its budget is small. */
-static enum error operands_acquire(struct operands *ret, const struct buffer_source *source)
+static enum error operands_acquire(struct operands *ret, const struct buffer_source *source,
+                                   size_t size)
 {
-    const size_t size = place_bytes[PLACE_SIZES - 1];
     enum error error = source->acquire(source->context, size, &ret->block);
     if (error == ERR_NOMEM) {
         source = &buffer_heap;
@@ -137,14 +140,14 @@ static enum error run_some(const struct trial *trial, struct job *job, double *r
 {
     double took_ns[REPEATS], spent_ns = 0;
     int count = 0;
-    while (count < REPEATS && (count < REPEATS_LEAST || spent_ns < ENOUGH_NS)) {
+    while (count < REPEATS && (count < trial->least || spent_ns < ENOUGH_NS)) {
         enum error error = run_once(trial, job, &took_ns[count]);
         if (error != ERR_OK)
             return error;
         spent_ns += took_ns[count++];
     }
     qsort(took_ns, (size_t)count, sizeof *took_ns, compare_ns);
-    *ret_ns = took_ns[count / 4];
+    *ret_ns = took_ns[count / REPEATS];
     return ERR_OK;
 }
 
@@ -244,7 +247,7 @@ static enum error measure_costs(struct trial *trial, struct place_model *model)
 static enum error measure_unpinned(const struct trial *base, struct place_model *model)
 {
     struct operands operands;
-    enum error error = operands_acquire(&operands, &buffer_heap);
+    enum error error = operands_acquire(&operands, &buffer_heap, place_bytes[PLACE_SIZES - 1]);
     if (error != ERR_OK)
         return error;
     struct trial trial = *base;
@@ -258,10 +261,32 @@ static enum error measure_unpinned(const struct trial *base, struct place_model 
     return error;
 }
 
+/* The largest size fits into the caches of some machines, which are five times as fast as their memory.
+ * The kind that does least with a byte, once, over more than they hold. */
+static enum error measure_memory(const struct trial *base, struct place_model *model)
+{
+    struct operands operands;
+    enum error error = operands_acquire(&operands, &buffer_heap, FAR_BYTES);
+    if (error != ERR_OK)
+        return error;
+    struct trial trial = *base;
+    trial.operands = operands.block.data;
+    trial.dtype = DTYPE_FLOAT64;
+    trial.kind = PLACE_FAST;
+    const struct batch row = {.n = FAR_BYTES / (2 * sizeof(double))};
+    double took_ns;
+    error = time_batch(&trial, &row, &took_ns);
+    if (error == ERR_OK)
+        model->memory_byte_ns = took_ns / FAR_BYTES;
+    operands_release(&operands);
+    return error;
+}
+
 static enum error measure_handoff(const struct trial *base, struct place_model *model)
 {
     struct trial trial = *base;
     trial.is_queued = true;
+    trial.least = REPEATS; /* threads that wake each other are easily kept waiting */
     trial.dtype = DTYPE_FLOAT32;
     trial.kind = PLACE_EXACT;
     const struct batch row = {.n = place_bytes[0] / (2 * dtype_size(trial.dtype))};
@@ -276,14 +301,21 @@ enum error measure_device(struct gpu *gpu, int device, struct place_model *ret)
 {
     struct operands operands;
     struct place_model model = {0};
-    enum error error = operands_acquire(&operands, gpu_buffers(gpu));
+    enum error error = operands_acquire(&operands, gpu_buffers(gpu), place_bytes[PLACE_SIZES - 1]);
     if (error != ERR_OK)
         return error;
     struct trial trial = {
-        .gpu = gpu, .device = device, .is_queued = device > 0, .operands = operands.block.data};
+        .gpu = gpu,
+        .device = device,
+        .least = REPEATS_LEAST,
+        .is_queued = device > 0,
+        .operands = operands.block.data,
+    };
     error = measure_costs(&trial, &model);
     if (error == ERR_OK)
-        error = device > 0 ? measure_unpinned(&trial, &model) : measure_handoff(&trial, &model);
+        error = device > 0 ? measure_unpinned(&trial, &model) : measure_memory(&trial, &model);
+    if (error == ERR_OK && device == 0)
+        error = measure_handoff(&trial, &model);
     operands_release(&operands);
     if (error != ERR_OK)
         return error;

@@ -46,6 +46,7 @@ void place_smooth(struct place_model *model)
         for (int kind = 0; kind < PLACE_KINDS; kind++)
             smooth_cost(&model->cost[dtype][kind]);
     smooth_sizes(model->unpinned_ns);
+    not_below(&model->memory_byte_ns, 0);
     not_below(&model->handoff_ns, 0);
 }
 
@@ -56,7 +57,7 @@ static double between(double x, double x0, double x1, double y0, double y1)
     return y0 + (x - x0) / (x1 - x0) * (y1 - y0);
 }
 
-/* On the line through the measured sizes; its last piece goes on, its first is not prolonged. */
+/* On the line through the measured sizes, up to the largest; below the smallest, as that. */
 static double at_bytes(const double ns[PLACE_SIZES], uint64_t bytes)
 {
     if (bytes <= place_bytes[0])
@@ -66,6 +67,28 @@ static double at_bytes(const double ns[PLACE_SIZES], uint64_t bytes)
         i++;
     return between((double)bytes, (double)place_bytes[i - 1], (double)place_bytes[i], ns[i - 1],
                    ns[i]);
+}
+
+double place_byte_ns(const struct place_model *model, const struct place_cost *cost, bool is_pinned)
+{
+    const int last = PLACE_SIZES - 1;
+    double ns = cost->row_ns[last] - cost->row_ns[last - 1];
+    if (!is_pinned)
+        ns += model->unpinned_ns[last] - model->unpinned_ns[last - 1];
+    ns /= (double)(place_bytes[last] - place_bytes[last - 1]);
+    not_below(&ns, model->memory_byte_ns);
+    return ns;
+}
+
+static double row_ns(const struct place_model *model, const struct place_cost *cost, uint64_t bytes,
+                     bool is_pinned)
+{
+    const uint64_t largest = place_bytes[PLACE_SIZES - 1];
+    const uint64_t measured = bytes < largest ? bytes : largest;
+    double ns = at_bytes(cost->row_ns, measured);
+    if (!is_pinned)
+        ns += at_bytes(model->unpinned_ns, measured);
+    return ns + (double)(bytes - measured) * place_byte_ns(model, cost, is_pinned);
 }
 
 static double further_row_ns(const struct place_cost *cost, double length)
@@ -90,9 +113,7 @@ double place_time_ns(const struct place_model *model, const struct job_size *siz
     const struct place_cost *cost = cost_of(model, size);
     const double terms = (double)size->term_count, rows = (double)size->row_count;
     const double shared = terms - (double)size->bytes / (double)(2 * dtype_size(size->dtype));
-    double ns = at_bytes(cost->row_ns, size->bytes);
-    if (!is_pinned)
-        ns += at_bytes(model->unpinned_ns, size->bytes);
+    double ns = row_ns(model, cost, size->bytes, is_pinned);
     if (rows > 1)
         ns += (rows - 1) * further_row_ns(cost, terms / rows);
     if (shared > 0)
@@ -105,15 +126,6 @@ double place_load_ns(const struct place_model *model, const struct job_size *siz
 {
     double ns = place_time_ns(model, size, is_pinned);
     return is_cuda ? ns - cost_of(model, size)->row_ns[0] : ns;
-}
-
-double place_byte_ns(const struct place_model *model, const struct place_cost *cost, bool is_pinned)
-{
-    const int last = PLACE_SIZES - 1;
-    double ns = cost->row_ns[last] - cost->row_ns[last - 1];
-    if (!is_pinned)
-        ns += model->unpinned_ns[last] - model->unpinned_ns[last - 1];
-    return ns / (double)(place_bytes[last] - place_bytes[last - 1]);
 }
 
 /* --- choosing --- */

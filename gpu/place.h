@@ -37,8 +37,10 @@ struct place_cost {
 struct place_model {
     struct place_cost cost[DTYPE_COUNT][PLACE_KINDS];
     double unpinned_ns
-        [PLACE_SIZES]; /* of place_bytes[] that do not lie in pinned memory: so much more */
-    double handoff_ns; /* the CPU's: the way through its queue and back. In a CUDA
+        [PLACE_SIZES];     /* of place_bytes[] that do not lie in pinned memory: so much more */
+    double memory_byte_ns; /* the CPU's, of bytes beyond the largest size, which no cache holds:
+                                        the least, whatever is computed */
+    double handoff_ns;     /* the CPU's: the way through its queue and back. In a CUDA
                                         device's row_ns, as nothing is computed there without it */
 };
 
@@ -54,7 +56,7 @@ double place_time_ns(const struct place_model *model, const struct job_size *siz
 double place_load_ns(const struct place_model *model, const struct job_size *size, bool is_pinned,
                      bool is_cuda);
 
-/* What each further byte of a long row takes. */
+/* What each byte takes that a row has beyond the largest size. */
 double place_byte_ns(const struct place_model *model, const struct place_cost *cost,
                      bool is_pinned);
 

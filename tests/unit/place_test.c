@@ -149,6 +149,18 @@ static void operands_that_are_not_pinned_take_longer(void **state)
     expect_ns(place_byte_ns(&cuda, cost, false), 0.12);
 }
 
+static void bytes_that_no_cache_holds_take_what_memory_gives_at_the_least(void **state)
+{
+    (void)state;
+    struct place_model model = made_up(0, 0.02, 0, 0);
+    const double largest = (double)place_bytes[PLACE_SIZES - 1];
+    const struct job_size size = row_of(DTYPE_FLOAT32, place_bytes[PLACE_SIZES - 1] / 4);
+    model.memory_byte_ns = 0.1;
+    expect_ns(place_time_ns(&model, &size, true), 0.02 * largest + 0.1 * largest);
+    model.memory_byte_ns = 0.01;
+    expect_ns(place_time_ns(&model, &size, true), 2 * 0.02 * largest);
+}
+
 static void noise_makes_no_time_negative_and_no_size_cheaper_than_a_smaller_one(void **state)
 {
     (void)state;
@@ -160,6 +172,7 @@ static void noise_makes_no_time_negative_and_no_size_cheaper_than_a_smaller_one(
     for (int i = 0; i < PLACE_SIZES; i++)
         model.unpinned_ns[i] = -100;
     model.handoff_ns = -5;
+    model.memory_byte_ns = -1;
     place_smooth(&model);
     assert_true(row_ns[0] == 0 && row_ns[2] == row_ns[1] && row_ns[4] == row_ns[3]);
     for (uint64_t n = 1; n < (uint64_t)1 << 40; n *= 2) {
@@ -297,6 +310,7 @@ int main(void)
         cmocka_unit_test(further_rows_and_shared_operands_are_added),
         cmocka_unit_test(the_length_of_rows_decides_what_a_further_one_takes),
         cmocka_unit_test(operands_that_are_not_pinned_take_longer),
+        cmocka_unit_test(bytes_that_no_cache_holds_take_what_memory_gives_at_the_least),
         cmocka_unit_test(noise_makes_no_time_negative_and_no_size_cheaper_than_a_smaller_one),
         cmocka_unit_test(small_rows_stay_and_large_ones_go),
         cmocka_unit_test(products_of_shared_operands_go_although_the_bytes_are_few),

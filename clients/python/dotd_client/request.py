@@ -84,12 +84,12 @@ class Request:
         self.parts = parts
 
     def head(self, address: Address, timeout_s: float) -> bytes:
-        lines = self.lines
-        if lines.is_page:
-            return b"".join([b"GET ", address.prefix, lines.target, address.headers, lines.headers])
+        target, headers, _, is_page, _ = self.lines
+        if is_page:
+            return b"GET %b%b%b%b" % (address.prefix, target, address.headers, headers)
         left_ms = max(1, int(timeout_s * 1000))
-        end = b"&timeout_ms=%d%b%b" % (left_ms, address.headers, lines.headers)
-        return b"".join([b"POST ", address.prefix, lines.target, end])
+        told = (address.prefix, target, left_ms, address.headers, headers)
+        return b"POST %b%b&timeout_ms=%d%b%b" % told
 
 
 def wire_name(element: ElementType, is_big: bool) -> str:

@@ -84,18 +84,35 @@ void dot_set_deadline(struct exchange *exchange)
     exchange_set_deadline(exchange, at_ns);
 }
 
+/* What the request calls the time that it allows. An inference has a word of its own (oip.h). */
+static const char *asked_by(const struct exchange *exchange)
+{
+    if (exchange->head.timeout_ms != NULL)
+        return "X-Timeout-Ms";
+    return exchange->oip.model != NULL ? "timeout" : "timeout_ms";
+}
+
+static enum error late_as_asked(const struct exchange *exchange, struct problem *problem)
+{
+    const uint64_t timeout_ms = exchange->dot.request.options.timeout_ms;
+    const char *name = asked_by(exchange);
+    (void)problem_set(problem, ERR_DEADLINE,
+                      "the result was not ready within the %llu ms of the request's %s",
+                      (unsigned long long)timeout_ms, name);
+    if (strcmp(name, "timeout_ms") == 0)
+        (void)pointer_set(problem, "/timeout_ms");
+    return problem_limit(problem, timeout_ms, NULL);
+}
+
 enum error dot_late(struct exchange *exchange, struct problem *problem)
 {
-    const bool by_request = is_hurried(exchange), by_header = exchange->head.timeout_ms != NULL;
-    const uint64_t timeout_ms =
-        by_request ? exchange->dot.request.options.timeout_ms : config_of(exchange)->job_timeout_ms;
-    const char *name = by_header ? "the request's X-Timeout-Ms" : "the request's timeout_ms";
-    (void)problem_set(problem, ERR_DEADLINE, "the result was not ready within the %llu ms of %s",
-                      (unsigned long long)timeout_ms,
-                      by_request ? name : "the setting job_timeout_ms");
-    if (by_request && !by_header)
-        (void)pointer_set(problem, "/timeout_ms");
-    return problem_limit(problem, timeout_ms, by_request ? NULL : "job_timeout_ms");
+    if (is_hurried(exchange))
+        return late_as_asked(exchange, problem);
+    const uint64_t timeout_ms = config_of(exchange)->job_timeout_ms;
+    (void)problem_set(problem, ERR_DEADLINE,
+                      "the result was not ready within the %llu ms of the setting job_timeout_ms",
+                      (unsigned long long)timeout_ms);
+    return problem_limit(problem, timeout_ms, "job_timeout_ms");
 }
 
 /* ---- settling ------------------------------------------------------------------------------ */

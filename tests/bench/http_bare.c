@@ -1,7 +1,8 @@
 /* http_bare.c - the least that libmicrohttpd can do: what dotd is measured against.
  *
  * Usage: http_bare MODE THREADS. Prints "http_bare listening on PORT", serves until it is killed.
- *   fixed    throws the body away and sends an answer of 200 bytes
+ *   fixed    throws the body away and sends an answer of 200 bytes, made once
+ *   fresh    the same, with an answer made for each request that has dotd's size and headers
  *   suspend  the same, but each request sleeps until a worker thread has seen it
  *   jansson  reads a JSON body with jansson, computes the dot product and sends it
  * All modes: epoll inside libmicrohttpd, a pool of THREADS, memory for connections as dotd has it.
@@ -20,13 +21,14 @@
 
 enum {
     ANSWER_BYTES = 200,
+    FRESH_BYTES = 406, /* as dotd tells one float64 */
     CONNECTION_BYTES = 40 << 10,
     GROWTH_BYTES = 64 << 10,
     CONNECTIONS = 16384,
     BACKLOG = 4096
 };
-enum mode { MODE_FIXED, MODE_SUSPEND, MODE_JANSSON, MODE_COUNT };
-static const char *const mode_names[MODE_COUNT] = {"fixed", "suspend", "jansson"};
+enum mode { MODE_FIXED, MODE_FRESH, MODE_SUSPEND, MODE_JANSSON, MODE_COUNT };
+static const char *const mode_names[MODE_COUNT] = {"fixed", "fresh", "suspend", "jansson"};
 
 /* One request; the library's *req_cls. */
 struct call {
@@ -114,10 +116,29 @@ static enum MHD_Result answer_computed(struct MHD_Connection *connection, const 
     return result;
 }
 
+/* What the library costs whoever has something to say. */
+static enum MHD_Result answer_fresh(struct MHD_Connection *connection)
+{
+    static char text[FRESH_BYTES];
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(sizeof text, text, MHD_RESPMEM_PERSISTENT);
+    MHD_add_response_header(response, "Content-Type", "application/json");
+    MHD_add_response_header(response, "X-Request-Id", "0123456789abcdef");
+    MHD_add_response_header(response, "Server-Timing",
+                            "receive;dur=0.002684, decode;dur=0.003795, queue;dur=0.000571, "
+                            "copy_in;dur=0.000000, compute;dur=0.000862, copy_out;dur=0.000000, "
+                            "total;dur=0.007912");
+    enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
 static enum MHD_Result finish(struct server *server, struct call *call)
 {
     if (server->mode == MODE_JANSSON)
         return answer_computed(call->connection, call);
+    if (server->mode == MODE_FRESH)
+        return answer_fresh(call->connection);
     if (server->mode == MODE_SUSPEND && !call->is_back) {
         MHD_suspend_connection(call->connection);
         worker_push(&server->worker, call);
@@ -214,7 +235,7 @@ int main(int argc, char **argv)
     while (argc == 3 && server.mode < MODE_COUNT && strcmp(argv[1], mode_names[server.mode]) != 0)
         server.mode++;
     if (argc != 3 || server.mode == MODE_COUNT || threads < 1) {
-        fprintf(stderr, "usage: http_bare fixed|suspend|jansson THREADS\n");
+        fprintf(stderr, "usage: http_bare fixed|fresh|suspend|jansson THREADS\n");
         return 2;
     }
     (void)signal(SIGPIPE, SIG_IGN);

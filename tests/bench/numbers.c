@@ -192,8 +192,8 @@ static double base64_rate(struct buffer *buffer, char *text, size_t size)
     return median(rate, ROUNDS);
 }
 
-/* Millions of numbers a second; the sum of lengths keeps the calls. */
-static double write_rate(double (*next)(void), bool is_float32)
+/* Prints millions of numbers a second, and of their characters. */
+static void print_write_rate(const char *name, double (*next)(void), bool is_float32)
 {
     static double values[SHORTEST_COUNT];
     for (size_t i = 0; i < SHORTEST_COUNT; i++)
@@ -208,7 +208,8 @@ static double write_rate(double (*next)(void), bool is_float32)
                                 : shortest_float64(values[i], text);
         rate[round] = SHORTEST_COUNT / (now_s() - begin) * 1e-6;
     }
-    return bytes == 0 ? 0 : median(rate, ROUNDS);
+    const double length = (double)bytes / ROUNDS / SHORTEST_COUNT, numbers = median(rate, ROUNDS);
+    printf("%-24s %10.1f %10.0f\n", name, numbers, numbers * length);
 }
 
 int main(int argc, char **argv)
@@ -232,9 +233,9 @@ int main(int argc, char **argv)
     printf("%-24s %10.0f\n", "base64", base64_rate(&buffer, text, size - 4));
     buffer_fini(&buffer);
     free(text);
-    printf("%-24s %10s   million a second\n", "write, shortest", "");
-    printf("%-24s %10.1f\n", "float64 in (0,1)", write_rate(random_unit, false));
-    printf("%-24s %10.1f\n", "any float64", write_rate(random_bits64, false));
-    printf("%-24s %10.1f\n", "any float32", write_rate(random_bits32, true));
+    printf("%-24s %10s %10s   millions a second\n", "write, shortest", "numbers", "characters");
+    print_write_rate("float64 in (0,1)", random_unit, false);
+    print_write_rate("any float64", random_bits64, false);
+    print_write_rate("any float32", random_bits32, true);
     return 0;
 }

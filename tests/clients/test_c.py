@@ -115,12 +115,9 @@ def installed(program, tmp_path_factory):
 
 
 def test_an_installation_builds_the_example_by_pkg_config(installed, binary, url, tmp_path):
-    """With the sanitizers that the library has. The file names the prefix of the build; a package
-    is configured with its own."""
+    """With the sanitizers that the library has, under a prefix that the build did not know."""
     (config,) = installed.rglob("dotd.pc")
     environment = ENVIRONMENT | {"PKG_CONFIG_PATH": str(config.parent)}
-    text = re.sub(r"^prefix=.*$", f"prefix={installed}", config.read_text(), flags=re.MULTILINE)
-    config.write_text(text)
     status, flags = run("pkg-config", "--cflags", "--libs", "dotd", "libcurl", env=environment)
     assert status == 0 and str(installed) in flags, flags
     cache = (binary.parent / "CMakeCache.txt").read_text()

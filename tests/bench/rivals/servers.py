@@ -19,6 +19,7 @@ ROOT = HERE.parents[2]
 BUILD = ROOT / "build/rivals"
 CORES = len(os.sched_getaffinity(0))
 START_S = 60
+STARTS = 3  # at most: on a busy machine PyTriton's parts may miss the second they give each other
 STOP_S = 15
 
 JSON = "application/json"
@@ -46,16 +47,21 @@ class Server:
         self.failure = None
 
     def start(self):
+        """Unless it runs already. A failure is final, and told for every row."""
         if self.failure is not None:
             raise self.failure
-        if self.process is None:
+        for attempts_left in reversed(range(STARTS)):
+            if self.process is not None:
+                break
             try:
                 self.launch()
                 self.wait()
             except Unavailable as reason:
-                self.failure = reason
+                is_launched = self.process is not None
                 self.stop()
-                raise
+                if attempts_left == 0 or not is_launched:
+                    self.failure = reason
+                    raise
 
     def spawn(self, *command, **environment):
         """In a process group of its own, with one thread of BLAS: there is a process a core."""

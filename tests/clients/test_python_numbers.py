@@ -386,12 +386,20 @@ def test_timing_adds_up(client):
         (numpy.ones(2, "u2"), [1, 1], {}, "bfloat16"),
         (numpy.ones(()), [1], {}, "dimension"),
         (array.array("H", [1]), array.array("H", [1]), {"dtype": "float32"}, "float32"),
+        (bytes(8), bytes(8), {}, "dtype='float32'"),
+        (bytearray(8), [1, 2], {}, "dtype='float32'"),
         ([1], [1], {"nonesuch": 1}, "nonesuch"),
     ],
 )
 def test_operands_that_nobody_can_mean_are_type_errors(plain_client, a, b, options, word):
     with pytest.raises(TypeError, match=word):
         plain_client.dot(a, b, **options)
+
+
+def test_bytes_are_of_the_type_of_the_array_beside_them(plain_client):
+    floats = array.array("f", [1, 2, 3])
+    for a, b in ((floats.tobytes(), floats), (floats, bytearray(floats.tobytes()))):
+        assert plain_client.dot(a, b).value == 14.0
 
 
 def test_names_of_types_that_do_not_exist_are_value_errors(plain_client):

@@ -38,6 +38,9 @@ TYPES = {
 # Words of 16 bits, which dtype makes float16 or bfloat16.
 WORDS = ElementType("uint16", 2, 2, "H")
 
+# What bytes and bytearray hold until dtype tells: nearly always the bytes of wider elements.
+BYTES = ElementType("bytes", 1, 1, "B")
+
 ALIASES = {
     "f16": "float16",
     "bf16": "bfloat16",

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple, Union
 
-from .elements import TYPES, WORDS, ElementType, element_of_format, type_named
+from .elements import BYTES, TYPES, WORDS, ElementType, element_of_format, type_named
 
 EXACT_INTEGER = 2**53  # up to here an int is a float64, and so rounds once on its way to less
 
@@ -123,7 +123,7 @@ def leaves(values: Any) -> Iterable[Any]:
 def plain_kinds(values: list[Any]) -> set[type]:
     kinds = set(map(type, leaves(values)))
     for kind in kinds - PLAIN:
-        raise TypeError(f"an element is a {kind.__name__}: neither a number nor a list")
+        raise TypeError(f"an element is of type {kind.__name__}: neither a number nor a list")
     return kinds
 
 
@@ -161,6 +161,8 @@ def look(value: Any, name: str) -> Operand:
         except TypeError:
             return look_at_list(listed_of(value, name))
         operand = look_at_buffer(view, not isinstance(value, array.array))
+        if isinstance(value, (bytes, bytearray)):
+            operand = operand._replace(element=BYTES)
     if operand.shape == ():
         raise TypeError(f"{name} is a single number: an operand has one dimension at least")
     return operand
@@ -168,7 +170,7 @@ def look(value: Any, name: str) -> Operand:
 
 def listed_of(value: Any, name: str) -> list[Any]:
     if isinstance(value, (str, dict)) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} is a {type(value).__name__}, not numbers")
+        raise TypeError(f"{name} is of type {type(value).__name__}: not numbers")
     return list(value)
 
 
@@ -227,13 +229,20 @@ def type_of_lists(operands: Iterable[Operand]) -> ElementType:
     return TYPES["int64"] if kinds and kinds <= {int, bool} else TYPES["float64"]
 
 
+UNTOLD = {
+    WORDS: "words of 16 bits: say dtype='float16' or dtype='bfloat16'",
+    BYTES: "bytes do not tell their type: say it, as in dtype='float32'",
+}
+
+
 def common_type(operands: Iterable[Operand]) -> ElementType:
-    """The first array's; the other operand is held to it later."""
-    for operand in operands:
-        if isinstance(operand, Raw):
-            if operand.element is WORDS:
-                raise TypeError("words of 16 bits: say dtype='float16' or dtype='bfloat16'")
-            return operand.element
+    """The first array's that tells one; the other operand is held to it later."""
+    elements = [operand.element for operand in operands if isinstance(operand, Raw)]
+    for element in elements:
+        if element not in UNTOLD:
+            return element
+    if elements:
+        raise TypeError(UNTOLD[elements[0]])
     return type_of_lists(operands)
 
 

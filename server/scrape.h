@@ -18,8 +18,7 @@ struct exchange;
 #define DEVICE_MAP(X)                                                                              \
     X(queued_jobs, "dotd_queue_length", GAUGE, "Jobs that wait.")                                  \
     X(queued_bytes, "dotd_queue_bytes", GAUGE, "Operands of jobs that wait.")                      \
-    X(jobs_total, "dotd_jobs_total", COUNTER,                                                      \
-      "Jobs that were computed, those of the self-test too.")                                      \
+    X(jobs_total, "dotd_jobs_total", COUNTER, "Jobs that were computed, those of the start too.")  \
     X(batches_total, "dotd_executions_total", COUNTER, "Batches, each of them some launches.")     \
     X(slices_total, "dotd_slices_total", COUNTER, "Slices that long jobs were cut into.")          \
     X(rejected_total, "dotd_jobs_rejected_total", COUNTER, "Jobs refused for the queue was full.") \

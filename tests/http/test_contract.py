@@ -109,6 +109,21 @@ def test_the_json_form_is_made_of_the_yaml_form():
     assert done.stdout == (ROOT / "proto/openapi.json").read_bytes(), "run proto/openapi.py"
 
 
+def nodes(node):
+    if isinstance(node, dict):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from nodes(child)
+
+
+def test_generators_of_clients_find_a_schema_where_they_look_for_one():
+    """They stop at a field whose schema is true or false, and at an array of who knows what."""
+    for node in nodes(CONTRACT["components"]["schemas"]):
+        assert node.get("type") != "array" or "items" in node, node
+        fields = node.get("properties", {})
+        assert all(isinstance(schema, dict) for schema in fields.values()), fields
+
+
 def test_every_option_and_field_stands_in_the_contract(daemon):
     """Those that the daemon lists when it is asked for one that it does not know."""
     query = {resolve(p)["name"] for p in CONTRACT["paths"]["/v1/dot"]["post"]["parameters"]}

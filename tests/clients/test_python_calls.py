@@ -1,6 +1,7 @@
 """The Python client's calls: connections, retries, deadlines, refusals."""
 
 import array
+import math
 import os
 import socket
 import ssl
@@ -213,6 +214,12 @@ def test_the_service_is_told_the_timeout(plant):
         client.dot([1.0], [1], timeout=2)
     told = [int(head[0].split("timeout_ms=")[1].split(" ")[0]) for _, head, _ in server.requests]
     assert 29000 < told[0] <= 30000 and 1000 < told[1] <= 2000
+
+
+@pytest.mark.parametrize("timeout", [1e9, 1e300, math.inf])
+def test_a_timeout_may_be_for_ever(client, timeout):
+    assert client.dot([2.0], [3], timeout=timeout).value == 6.0
+    assert client.dot(LARGE, LARGE, timeout=timeout).value == 0.0
 
 
 def test_a_deadline_that_the_service_keeps_is_a_timeout_too(plant):

@@ -354,6 +354,18 @@ def test_many_pairs_are_sent_from_where_they_lie(client):
     assert client.dot_pairs(pairs).value == [3.0 * i for i in range(3000)]
 
 
+def test_pairs_may_be_drawn_from_a_generator(client):
+    assert client.dot_pairs(([i], [2]) for i in (3, 4)).value == [6, 8]
+
+
+@pytest.mark.parametrize("true", [1, numpy.True_, True])
+def test_whatever_is_true_sets_a_flag(client, true):
+    """One after the other in one process, because what equals is found among what was kept."""
+    result = client.dot([1j], [1j], conjugate=true, diagnostics=true)
+    assert (result.value, result.sum_abs) == (1 + 0j, [1.0, 0.0])
+    assert client.dot([1j], [1j], conjugate=not true).value == -1 + 0j
+
+
 def test_options_reach_the_service(client):
     result = client.dot([1 + 2j], [3 + 4j], conjugate=True, id="ä b/ü", accuracy="fast")
     assert result.value == 11 - 2j and result.id == "ä b/ü"
@@ -385,6 +397,7 @@ def test_timing_adds_up(client):
         (numpy.ones(2, "i2"), [1, 1], {}, "int16"),
         (numpy.ones(2, "u2"), [1, 1], {}, "bfloat16"),
         (numpy.ones(()), [1], {}, "dimension"),
+        (numpy.ma.array([1.0, 2.0], mask=[0, 1]), [1.0, 1.0], {}, "masked"),
         (array.array("H", [1]), array.array("H", [1]), {"dtype": "float32"}, "float32"),
         (bytes(8), bytes(8), {}, "dtype='float32'"),
         (bytearray(8), [1, 2], {}, "dtype='float32'"),

@@ -152,6 +152,8 @@ def look(value: Any, name: str) -> Operand:
     np = numpy()
     operand: Operand
     if np is not None and isinstance(value, np.ndarray):
+        if np.ma.is_masked(value):
+            raise TypeError(f"{name} has masked elements: say what they count as, filled(0)")
         operand = look_at_array(value)
     elif np is not None and hasattr(value, "__array__"):
         operand = look_at_array(np.asarray(value))

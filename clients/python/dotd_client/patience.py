@@ -12,6 +12,7 @@ import time
 from .errors import DeadlineExceeded, problem_of
 from .message import Body, Head
 
+LONGEST_S = 20 * 86400.0  # a call may take; poll() counts milliseconds in 31 bits
 PAUSE_S = 0.05  # before a new connection, when the last one ended at once; doubled each time
 
 
@@ -22,7 +23,7 @@ class Patience:
 
     def __init__(self, timeout_s: float, retries: int) -> None:
         self.timeout_s = timeout_s
-        self.end_s = time.monotonic() + timeout_s
+        self.end_s = time.monotonic() + min(timeout_s, LONGEST_S)
         self.left = retries
         self.pause_s = PAUSE_S
 

@@ -23,7 +23,7 @@ KEPT = 256  # kinds of calls that are remembered
 
 
 class Options(TypedDict, total=False):
-    """What every call may say, by the service's own names; None and False are left out."""
+    """What every call may say, by the service's own names; None is left out."""
 
     accuracy: Optional[str]
     result_dtype: Any
@@ -32,6 +32,9 @@ class Options(TypedDict, total=False):
     conjugate: bool
     diagnostics: bool
     id: Optional[str]
+
+
+FLAGS = ("conjugate", "diagnostics")
 
 
 class Address(NamedTuple):
@@ -112,8 +115,10 @@ def said_of(options: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
             raise TypeError(f"no option {name}; there are {', '.join(Options.__annotations__)}")
         if name == "result_dtype" and value is not None:
             value = type_named(value).name
-        if value is not None and value is not False:
-            said.append((name, "true" if value is True else str(value)))
+        if name in FLAGS:  # 1 and NumPy's True equal True, and so find what was kept for it
+            value = "true" if value else None
+        if value is not None:
+            said.append((name, str(value)))
     return said
 
 
@@ -221,6 +226,7 @@ def stacked(rows: Sequence[Operand]) -> Raw | None:
 
 
 def pairs_request(pairs: Sequence[tuple[Any, Any]], dtype: Any, options: Options) -> Request:
+    pairs = list(pairs)  # gone through twice
     values = {
         f"{name} of pair {i}": pair[side]
         for side, name in enumerate("ab")

@@ -120,8 +120,9 @@ static enum error not_an_operand(const json_t *value, const char *name, struct p
         return problem_set(problem, ERR_UNSUPPORTED,
                            "%s is a reference; arrays of numbers and objects with base64 are read",
                            name);
-    return problem_set(problem, ERR_VALUE, "%s must be an array of numbers, not %s", name,
-                       document_type(json_typeof(value)));
+    return problem_set(problem, ERR_VALUE,
+                       "%s must be an array of numbers, or an object with base64, not %s", name,
+                       json_is_object(value) ? "one without" : document_type(json_typeof(value)));
 }
 
 /* What the splitter has taken out; index is ours, whatever the client sent: see splitter.h. */

@@ -310,7 +310,7 @@ static const struct refusal {
     {NULL, "{\"a\":5,\"b\":[1]}", "bad-value", "/a", -1, "array"},
     {NULL, "{\"a\":[1],\"b\":\"[0]\"}", "bad-value", "/b", -1, "a string"},
     {NULL, "{\"a\":null,\"b\":[1]}", "bad-value", "/a", -1, "null"},
-    {NULL, "{\"a\":{\"0\":[0]},\"b\":[1]}", "bad-value", "/a", -1, "an object"},
+    {NULL, "{\"a\":{\"0\":[0]},\"b\":[1]}", "bad-value", "/a", -1, "not one without"},
     {NULL, "{\"a\":[1],\"b\":{\"ref\":\"docs\"}}", "unsupported", "/b", -1, NULL},
     {NULL, "{\"a\":[1],\"b\":[1],\"c\":[0]}", "bad-option", "/c", -1,
      "known are a, b, pairs, dtype"},

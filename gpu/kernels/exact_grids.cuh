@@ -23,7 +23,7 @@
  *           lanes: then their sums are added up lane by lane as integers. A product is in range if
  *           its exponent field is neither above `top` nor below the type's span; what is not, and
  *           what is not finite, goes into the thread's column in shared memory instead, which is not
- *           even cleared before.
+ *           even cleared before, and so do the next ones.
  * Headroom  a product is below 2^(top - 1022), the first unit is 2^-40 of that: after 2^10 products
  *           and a quarter the first sum has moved by less than 2^51 units, and so has each of the
  *           others, which get two halves of the unit above a product at most. Then they are emptied
@@ -45,6 +45,7 @@ enum {
     GRID_DEPOSITS = 1280,   /* between two emptyings */
     GRID_SLACK = 6,         /* from the largest product that was seen to `top` */
     GRID_CUT = 26,          /* bits of a sum's lower part when it is emptied */
+    GRID_REST = 64,         /* pauses from one look at the grids to the next */
     GRID_FIRST_UNIT = 1062, /* the first unit is 2^(top - 1062) */
 };
 
@@ -135,7 +136,9 @@ template <typename Columns, int PART_COUNT, int GRID_COUNT, int COUNT> class gri
 
     __device__ void pause()
     {
-        if (++count_ == GRID_DEPOSITS / COUNT)
+        if (++count_ % GRID_REST == 0)
+            is_resting_ = false;
+        if (count_ == GRID_DEPOSITS / COUNT)
             empty();
     }
 
@@ -164,8 +167,17 @@ template <typename Columns, int PART_COUNT, int GRID_COUNT, int COUNT> class gri
     __device__ void begin_at(unsigned field)
     {
         const unsigned top = __reduce_max_sync(ALL_LANES, field) + GRID_SLACK;
+        is_resting_ = false;
         top_ = min(max(top, (unsigned)Columns::LOWEST_TOP), (unsigned)Columns::HIGHEST_TOP);
         begin_grids();
+    }
+
+    /* Whether products go to the grids. What is out of range seldom comes alone: the next ones go to
+     * the columns as well, until all lanes look again, or these would take turns at both. */
+    __device__ bool takes(bool is_in_range)
+    {
+        is_resting_ = is_resting_ || !is_in_range;
+        return !is_resting_;
     }
 
     /* Before deposits into the thread's columns, so many into each at most. */
@@ -236,9 +248,10 @@ template <typename Columns, int PART_COUNT, int GRID_COUNT, int COUNT> class gri
     }
 
     char *part_, *column_;
-    int room_;       /* deposits until a carry; UNUSED: the columns hold anything */
-    unsigned count_; /* pauses since the grids were empty */
-    double odd_;     /* NaN as soon as something was not finite */
+    int room_;        /* deposits until a carry; UNUSED: the columns hold anything */
+    unsigned count_;  /* pauses since the grids were empty */
+    bool is_resting_; /* products go to the columns unseen */
+    double odd_;      /* NaN as soon as something was not finite */
 };
 
 } // namespace

@@ -230,7 +230,7 @@ class sum_float32 : public narrow_sum<1, 4, 48>
 #pragma unroll
         for (int i = 0; i < 4; i++)
             widen(span, p[i]);
-        if (holds(span)) {
+        if (takes(holds(span))) {
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 grids_[0].add<0, 1>(p[i]);
@@ -273,7 +273,7 @@ class sum_bfloat16 : public narrow_sum<1, 8, 16>
 #pragma unroll
         for (int i = 0; i < 8; i++)
             widen(span, p[i]);
-        if (holds(span)) {
+        if (takes(holds(span))) {
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 grids_[0].add<0, 1>(p[i]);
@@ -320,7 +320,7 @@ class sum_complex64 : public narrow_sum<2, 4, 48>
 #pragma unroll
         for (int i = 0; i < 4; i++)
             widen(span, p[i]);
-        if (holds(span)) {
+        if (takes(holds(span))) {
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 grids_[i / 2].add<0, 1>(p[i]);

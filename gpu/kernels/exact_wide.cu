@@ -277,7 +277,7 @@ class sum_float64 : public wide_sum<1, 2>
         struct span span = {~0u, 0};
         widen(span, p);
         widen(span, q);
-        if (holds(span)) {
+        if (takes(holds(span))) {
             add_one(0, a, b, p);
             add_one(0, c, d, q);
         } else if (c == 0 && d == 0 && holds(span_of(p))) { /* an element alone, at an end */
@@ -320,7 +320,7 @@ class sum_complex128 : public wide_sum<2, 2>
         widen(span, yv);
         widen(span, xv);
         widen(span, yu);
-        if (holds(span)) {
+        if (takes(holds(span))) {
             add_one(0, x, u, xu);
             add_one(0, -y, v, yv);
             add_one(1, x, v, xv);

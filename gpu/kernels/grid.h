@@ -51,10 +51,10 @@ struct grid_task {
     uint32_t result_dtype;             /* enum dtype; of exact tasks */
     uint32_t conjugate;                /* a's elements, if complex: 1 */
     uint32_t is_final;                 /* of exact split rows: these are the row's last products */
-    uint32_t reserved;                 /* to a multiple of 8 bytes */
+    uint32_t team;                     /* grid_plan(): lanes a row of GRID_WARP_ROW; 0: a warp */
 };
 
-/* Sets blocks, parts and form. capacity: blocks that the device holds at once. */
+/* Sets blocks, parts, form and team. capacity: blocks that the device holds at once. */
 void grid_plan(struct grid_task *task, uint32_t capacity);
 
 /* How an exact kernel fills a device. */

@@ -306,15 +306,19 @@ static void cuda_broadcasts(void **state)
         {{4, {2, 1, 3, 100}}, {3, {4, 1, 100}}},
         {{2, {70000, 3}}, {1, {3}}},
         {{3, {300, 1, 7}}, {2, {301, 7}}},
+        {{2, {3001, 200}}, {1, {200}}},
+        {{2, {701, 64}}, {2, {701, 64}}},
     };
+    const size_t count = sizeof shapes / sizeof *shapes;
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        for (size_t turn = 0; turn < 2 * count; turn++) { /* on boundaries, then beside them */
+            const size_t i = turn % count, skew = turn / count;
             char what[64];
             (void)snprintf(what, sizeof what, "%s, shapes %zu", dtype_name(dtype), i);
             struct trial trial;
-            trial_init(&trial, gpu, 8 << 20);
-            struct tensor_pair pair =
-                trial_pair(&trial, dtype, KIND_20, shapes[i].a, shapes[i].b, i % 3, i % 2);
+            trial_init(&trial, gpu, 24 << 20);
+            struct tensor_pair pair = trial_pair(&trial, dtype, KIND_20, shapes[i].a, shapes[i].b,
+                                                 skew * (i % 3), skew * (i % 2));
             plan(&trial, &pair, 1);
             check(&trial, dtype, KIND_20, what);
             trial_fini(&trial);

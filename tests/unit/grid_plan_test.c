@@ -56,13 +56,13 @@ static void no_task_takes_more_blocks_than_the_device_holds(void **state)
 /* Products in the fullest accumulator of the fullest thread, counted one by one as the kernel deals
  * them: the products of a vector go to the accumulators in turn, and thread 0 also gets an element
  * that is left over at an end, in a vector of its own. */
-static uint64_t fullest_chain(enum dtype dtype, uint64_t n, uint64_t lanes)
+static uint64_t fullest_chain(enum dtype dtype, uint64_t n, uint64_t lanes, uint64_t chains)
 {
     uint64_t places = GRID_LOAD_BYTES / dtype_size(dtype), count[GRID_CHAINS] = {0}, most = 0;
     uint64_t products = places * (dtype_is_complex(dtype) ? 2 : 1);
     uint64_t vectors = (n / places + lanes - 1) / lanes + (n > places ? 1 : 0);
     for (uint64_t product = 0; product < products; product++)
-        count[product % GRID_CHAINS] += vectors;
+        count[product % chains] += vectors;
     for (int i = 0; i < GRID_CHAINS; i++)
         most = count[i] > most ? count[i] : most;
     return most;
@@ -75,11 +75,13 @@ static void the_depth_covers_the_fullest_accumulator(void **state)
         for (uint32_t rows = 1; rows < 1000; rows = rows * 4 + 1)
             for (uint64_t n = 1; n < 50000000; n = n * 9 / 7 + 1) {
                 struct grid_task task = planned(dtype, rows, n);
-                uint64_t team = task.form == GRID_WARP_ROW ? GRID_WARP : GRID_THREADS, folds = 2;
+                uint64_t whole = task.form == GRID_WARP_ROW ? GRID_WARP : GRID_THREADS;
+                uint64_t team = task.team > 0 ? task.team : whole, folds = 2;
                 for (uint64_t one = 1; one < team; one *= 2)
                     folds++;
                 uint64_t needed =
-                    fullest_chain(dtype, n, team * task.parts) + folds + task.parts - 1;
+                    fullest_chain(dtype, n, team * task.parts, task.team > 0 ? 1 : GRID_CHAINS) +
+                    folds + task.parts - 1;
                 uint64_t serial = (dtype_is_complex(dtype) ? 2 : 1) * n - 1;
                 if (needed > serial)
                     needed = serial;

@@ -328,7 +328,7 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
     enum error error = check_size(exchange, problem);
     if (error != ERR_OK)
         return error;
-    int64_t start_ns = exchange->piece_ns - stream_compute_ns(dot->stream);
+    int64_t start_ns = clock_ns() - stream_compute_ns(dot->stream);
     error = decoder_feed(dot->decoder, data, size, problem);
     dot->decode_ns += clock_ns() - stream_compute_ns(dot->stream) - start_ns;
     if (error != ERR_OK || dot->stream == NULL)

@@ -58,7 +58,6 @@ struct exchange {
     int status;                  /* of the answer, or STATUS_LEFT; 0 before */
     int64_t begun_ns;            /* request line seen */
     int64_t first_byte_ns;       /* of the body; without one: the round that read the head */
-    int64_t piece_ns;            /* of the body's latest piece */
     uint64_t body_bytes;         /* so far */
     struct job job;              /* in WORK a device's, or the lab's */
     struct problem job_problem;  /* the lab's, which says why its job has no result */

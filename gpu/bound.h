@@ -18,8 +18,9 @@
 double bound_of_sum(enum dtype dtype, uint64_t n, uint64_t depth, double sum_abs);
 
 /* value->sum and sum_abs hold what was accumulated over the n products of a and b, of a real float
- * type: sets bound and flags. A sum that is not finite is worked out again from the operands, exactly
- * (gpu/exact): its answer follows the exact sum, not the order in which a kernel happened to add. */
+ * type: sets bound and flags. A sum that is not finite is worked out again from the operands,
+ * exactly (gpu/exact): its answer follows the exact sum, not the order in which a kernel happened
+ * to add. */
 void value_settle(struct dot_value *value, enum dtype dtype, const void *a, const void *b,
                   uint64_t n, uint64_t depth);
 

@@ -1,7 +1,7 @@
 /* cpu_exact.c - exact totals of blocks of products on one core (see cpu_exact.h).
  *
- * One body of source (cpu_exact_body.h), once for each instruction set (cpu_exact_set.h) and element
- * type, whose target cpu_target.h sets.
+ * One body of source (cpu_exact_body.h), once for each instruction set (cpu_exact_set.h) and
+ * element type, whose target cpu_target.h sets.
  */
 #include "gpu/cpu_exact.h"
 
@@ -23,7 +23,8 @@ enum {
 };
 
 /* Of the two element types: where exponents lie in a range's words, and what they mean. A magnitude
- * with exponent field e is below 2^(e + above), and a whole multiple of 2^(e + above - precision). */
+ * with exponent field e is below 2^(e + above), and a whole multiple of 2^(e + above -
+ * precision). */
 struct shape_of_type {
     unsigned exponent_shift;
     uint32_t not_finite;
@@ -82,8 +83,8 @@ void cpu_exact_plan(const struct cpu_range *range, enum dtype dtype, int precisi
     ret->road = CPU_ROAD_NOTHING;
     if (range->low_a == UINT32_MAX || range->low_b == UINT32_MAX)
         return;
-    /* Field 0 of a subnormal says a lower unit than it has, and "less one" may have borrowed from the
-     * exponent: then the bottom is lower than it need be. */
+    /* Field 0 of a subnormal says a lower unit than it has, and "less one" may have borrowed from
+     * the exponent: then the bottom is lower than it need be. */
     const unsigned shift = shape->exponent_shift;
     int top = (int)((range->high_a >> shift) + (range->high_b >> shift)) + 2 * shape->above;
     int bottom =

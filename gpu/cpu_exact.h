@@ -1,8 +1,9 @@
 /* cpu_exact.h - what exact sums ask of the vector unit: exact totals of a block of products.
  *
  * Door: kernel->exact (cpu_dot.h) is one of these tables. A block of float products is computed in
- * three steps: ranges() of its exponents, cpu_exact_plan() from them, levels() as planned; what comes
- * back are whole numbers, which gpu/exact adds to its limbs. Blocks of integers take one step.
+ * three steps: ranges() of its exponents, cpu_exact_plan() from them, levels() as planned; what
+ * comes back are whole numbers, which gpu/exact adds to its limbs. Blocks of integers take one
+ * step.
  */
 #ifndef GPU_CPU_EXACT_H
 #define GPU_CPU_EXACT_H
@@ -55,9 +56,9 @@ typedef void (*cpu_ranges)(const void *a, const void *b, size_t count, struct cp
 typedef void (*cpu_levels)(const void *a, const void *b, size_t count, const double *start,
                            int64_t *total, int levels);
 
-/* Products of finite float64 for buckets of 16 exponents each (gpu/exact/buckets.h): the magnitude of
- * product i is x[i] * y[i] * 2^(16 (bucket[i] & 255) - 2148), below 2^121 units; bit 8 of bucket[i] is
- * its sign. */
+/* Products of finite float64 for buckets of 16 exponents each (gpu/exact/buckets.h): the magnitude
+ * of product i is x[i] * y[i] * 2^(16 (bucket[i] & 255) - 2148), below 2^121 units; bit 8 of
+ * bucket[i] is its sign. */
 enum { CPU_SPLIT = 256 };
 struct cpu_split {
     uint64_t x[CPU_SPLIT], y[CPU_SPLIT], bucket[CPU_SPLIT];

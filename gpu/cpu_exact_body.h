@@ -1,8 +1,8 @@
 /* cpu_exact_body.h - the vector part of cpu_exact.c for one instruction set and one element type.
  *
- * No door: included once for each, with the words of cpu_body.h (CPU_TARGET, CPU_BYTES, CPU_ELEMENT,
- * CPU_DTYPE, CPU_WIDEN) and CPU_IS_FLOAT64, CPU_REGISTERS (that hold vectors), CPU_FMA(x, y, z) on
- * vectors of float64, CPU_MIN32 and CPU_MAX32 on vectors of uint32_t.
+ * No door: included once for each, with the words of cpu_body.h (CPU_TARGET, CPU_BYTES,
+ * CPU_ELEMENT, CPU_DTYPE, CPU_WIDEN) and CPU_IS_FLOAT64, CPU_REGISTERS (that hold vectors),
+ * CPU_FMA(x, y, z) on vectors of float64, CPU_MIN32 and CPU_MAX32 on vectors of uint32_t.
  *
  * Idea   Rounding to a grid, by adding a large constant (T. Ogita, S. Rump, S. Oishi, Accurate sum
  *        and dot product, SIAM J. Sci. Comput. 26, 2005; J. Demmel, H. D. Nguyen, Fast reproducible
@@ -28,8 +28,8 @@ typedef CPU_ELEMENT CPU_NAME(raw) __attribute__((vector_size(CPU_WIDTH * sizeof(
 
 /* --- the range of exponents --- */
 
-/* Magnitudes of a vector, and the same less one: zero becomes the largest, so that it is no minimum.
- * Of float64 the upper words matter; the lower ones are compared as well, and ignored. */
+/* Magnitudes of a vector, and the same less one: zero becomes the largest, so that it is no
+ * minimum. Of float64 the upper words matter; the lower ones are compared as well, and ignored. */
 __attribute__((always_inline)) static inline void
 CPU_NAME(widen_range)(const CPU_ELEMENT *data, CPU_NAME(word) * high, CPU_NAME(word) * low)
 {
@@ -101,7 +101,8 @@ CPU_NAME(deposit)(CPU_NAME(wide) x, CPU_NAME(wide) y, CPU_NAME(wide) * sum, int 
     sum[levels - 1] += e;
 }
 #else
-/* A product of float32 is exact in float64, so that fused or not makes no difference but of speed. */
+/* A product of float32 is exact in float64, so that fused or not makes no difference but of
+ * speed. */
 __attribute__((always_inline)) static inline void
 CPU_NAME(deposit)(CPU_NAME(wide) x, CPU_NAME(wide) y, CPU_NAME(wide) * sum, int levels)
 {

@@ -1,7 +1,8 @@
 /* cpu_exact_integer.h - the part of cpu_exact.c that the compiler makes into vectors by itself.
  *
- * No door: included once for each instruction set, with CPU_TARGET set, and CPU_HALVES_TO_FLOATS(ret,
- * data), which widens eight float16, where there is an instruction for it.
+ * No door: included once for each instruction set, with CPU_TARGET set, and
+ * CPU_HALVES_TO_FLOATS(ret, data), which widens eight float16, where there is an instruction for
+ * it.
  */
 #define CPU_PASTE_(a, b) a##_##b
 #define CPU_PASTE(a, b)  CPU_PASTE_(a, b)

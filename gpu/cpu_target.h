@@ -1,7 +1,8 @@
 /* cpu_target.h - functions for an instruction set other than the compiler's own, by gcc or clang.
  *
- * Door: CPU_TARGET_BEGIN("avx2,fma") and CPU_TARGET_END around them; cpu_has_f16c() for what clang 14
- * has no name for. Pragmas and not compiler flags, so that no other code of the program can need them.
+ * Door: CPU_TARGET_BEGIN("avx2,fma") and CPU_TARGET_END around them; cpu_has_f16c() for what clang
+ * 14 has no name for. Pragmas and not compiler flags, so that no other code of the program can need
+ * them.
  */
 #ifndef GPU_CPU_TARGET_H
 #define GPU_CPU_TARGET_H

@@ -227,8 +227,8 @@ static bool is_in_place(const struct cuda_pinned *pinned, const struct job *job)
            job->bytes <= pinned->size - (base - data);
 }
 
-/* Whether tasks read most of what the job has: a slice of a long job does not. The eighth is for gaps
- * between operands. */
+/* Whether tasks read most of what the job has: a slice of a long job does not. The eighth is for
+ * gaps between operands. */
 static bool reads_most(const struct job *job)
 {
     const size_t most = job->bytes - job->bytes / 8;
@@ -239,8 +239,8 @@ static bool reads_most(const struct job *job)
     return bytes >= most;
 }
 
-/* Finds or makes a place for all of a job's operands; *ret stays NULL when they do not fit, or should
- * be copied piece by piece. */
+/* Finds or makes a place for all of a job's operands; *ret stays NULL when they do not fit, or
+ * should be copied piece by piece. */
 static enum error job_place(struct cuda_batch *batch, const struct cuda_pinned *pinned,
                             const struct job *job, const char **ret)
 {

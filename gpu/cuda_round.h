@@ -19,8 +19,8 @@ enum {
 };
 
 /* A row that is computed in parts is settled by who cut it, unless it is exact: then its parts meet
- * on the device, and the last one brings the result; without a last one, cuda_round_take_sum() takes
- * what has met. One such row at a time. */
+ * on the device, and the last one brings the result; without a last one, cuda_round_take_sum()
+ * takes what has met. One such row at a time. */
 enum piece_kind { PIECE_ROWS, PIECE_PART, PIECE_LAST_PART };
 
 /* Whole rows of a task, or a part of one row. */
@@ -50,8 +50,9 @@ enum error cuda_round_add(struct cuda_round *round, const struct piece *piece, c
 /* Launches, waits, collects. The operands are free then. */
 enum error cuda_round_flush(struct cuda_round *round);
 
-/* What the parts of an exact row have added up to on the device, as a sum that can be merged, but for
- * sum_abs; the device's is empty then. *ret is an empty sum of the row's type. After a flush. */
+/* What the parts of an exact row have added up to on the device, as a sum that can be merged, but
+ * for sum_abs; the device's is empty then. *ret is an empty sum of the row's type. After a
+ * flush. */
 enum error cuda_round_take_sum(struct cuda_round *round, struct exact_sum *ret);
 
 /* After a failure that left the device in order (ERR_NOMEM): forgets what was entered, and begins

@@ -25,7 +25,8 @@ const struct slice_limit *failover_slice(const struct failover *failover)
     return &(failover_is_lost(failover) ? failover->cpu : failover->mine).backend->slice;
 }
 
-/* The piece is summed apart, so that an attempt that fails half way leaves the partial as it was. */
+/* The piece is summed apart, so that an attempt that fails half way leaves the partial as it
+ * was. */
 static enum error attempt_piece(const struct device_handle *handle, struct job *job,
                                 struct backend_times *ret, struct problem *problem)
 {

@@ -1,9 +1,9 @@
 /* failover.h - computing on a device that may fail, with the CPU behind it.
  *
- * Door: failover_compute() from the device's worker. A device that reports ERR_DEVICE is lost for the
- * rest of the process: what it was given, and all that comes later, is computed on the CPU from the
- * operands on the host. One that is short of memory (ERR_NOMEM) gets each job again alone, and only
- * the job that fails then as well goes to the CPU. No job sees either error.
+ * Door: failover_compute() from the device's worker. A device that reports ERR_DEVICE is lost for
+ * the rest of the process: what it was given, and all that comes later, is computed on the CPU from
+ * the operands on the host. One that is short of memory (ERR_NOMEM) gets each job again alone, and
+ * only the job that fails then as well goes to the CPU. No job sees either error.
  */
 #ifndef GPU_FAILOVER_H
 #define GPU_FAILOVER_H
@@ -31,8 +31,9 @@ struct failover {
 void failover_init(struct failover *failover, const struct device_handle *mine,
                    const struct device_handle *cpu, const struct gpu_config *config);
 
-/* Computes a chain as compute() in backend.h does, and sets error, device and is_rerouted of each job;
- * of the lab's jobs the last alone. A job with a partial comes alone; the partial is added to once, whatever was tried. */
+/* Computes a chain as compute() in backend.h does, and sets error, device and is_rerouted of each
+ * job; of the lab's jobs the last alone. A job with a partial comes alone; the partial is added to
+ * once, whatever was tried. */
 void failover_compute(struct failover *failover, struct job *first, struct backend_times *ret);
 
 /* Of the device that computes now. */

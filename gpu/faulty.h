@@ -1,9 +1,9 @@
 /* faulty.h - a device for tests that fails, waits or errs when it is told to.
  *
  * Door: put &backend_faulty behind &backend_cpu in gpu_open_backends(). It calls itself "cuda:0",
- * pins memory in name, computes as the CPU does, and obeys the calls below, from any thread. A build
- * with DOTD_FAULTS has it in the daemon as well, in the place of CUDA, when the environment variable
- * DOTD_FAULT names a file; before each batch the file's word is read:
+ * pins memory in name, computes as the CPU does, and obeys the calls below, from any thread. A
+ * build with DOTD_FAULTS has it in the daemon as well, in the place of CUDA, when the environment
+ * variable DOTD_FAULT names a file; before each batch the file's word is read:
  *
  *   launch   the batch fails with ERR_DEVICE      slow   it takes 20 ms more
  *   sticky   so do all that follow                wrong  its values are off

@@ -361,8 +361,8 @@ static bool is_measured(struct gpu *gpu)
     return atomic_load_explicit(&gpu->is_measured, memory_order_acquire);
 }
 
-/* The jobs that are under way count in full, also one that is nearly done. What HTTP threads compute
- * themselves waits for nobody. */
+/* The jobs that are under way count in full, also one that is nearly done. What HTTP threads
+ * compute themselves waits for nobody. */
 static double waiting_ns(struct gpu *gpu, int device, const struct job_size *size)
 {
     const struct device *it = &gpu->device[device];

@@ -96,22 +96,22 @@ const char *gpu_cuda_absent(struct gpu *gpu);
  * any. */
 int gpu_devices_failed(struct gpu *gpu, struct problem *problem);
 
-/* Takes a CUDA device out of service as one that is lost, but tells nobody: device_lost is not called.
- * It has no job. */
+/* Takes a CUDA device out of service as one that is lost, but tells nobody: device_lost is not
+ * called. It has no job. */
 void gpu_leave_out(struct gpu *gpu, int device, const struct problem *problem);
 
-/* When the batch or slice that a worker has been computing for longest began, on CLOCK_MONOTONIC; 0:
- * none is at work. Some milliseconds are usual: what is much older hangs in the device. */
+/* When the batch or slice that a worker has been computing for longest began, on CLOCK_MONOTONIC;
+ * 0: none is at work. Some milliseconds are usual: what is much older hangs in the device. */
 int64_t gpu_busy_since_ns(struct gpu *gpu);
 
 /* Computes known answers on every device through its queue and compares; also warms each up. A CUDA
- * device that is wrong, or cannot, is left out; only the CPU's failure is an error. Before the first
- * job. */
+ * device that is wrong, or cannot, is left out; only the CPU's failure is an error. Before the
+ * first job. */
 enum error gpu_self_test(struct gpu *gpu, struct problem *problem);
 
-/* Finds out how quick each device is, for PLACE_AUTO, once, after the self-test. Where there is nothing
- * to choose from, or cuda_min_bytes chooses, it does nothing; else it takes a quarter of a second for
- * the CPU and for each sort of CUDA devices. One that fails meanwhile is not chosen. */
+/* Finds out how quick each device is, for PLACE_AUTO, once, after the self-test. Where there is
+ * nothing to choose from, or cuda_min_bytes chooses, it does nothing; else it takes a quarter of a
+ * second for the CPU and for each sort of CUDA devices. One that fails meanwhile is not chosen. */
 void gpu_measure(struct gpu *gpu);
 
 /* What it found of dot products of one type and accuracy on a device. */
@@ -214,7 +214,8 @@ struct job_size {
 enum error gpu_place(struct gpu *gpu, enum placement placement, int index,
                      const struct job_size *size, int *ret_device);
 
-/* What the job would take on a device that is idle, by what gpu_measure() found, which it must have. */
+/* What the job would take on a device that is idle, by what gpu_measure() found, which it must
+ * have. */
 double gpu_expected_ns(struct gpu *gpu, int device, const struct job_size *size);
 
 /* True when gpu_compute() is the quicker way: a small job placed on the CPU. */
@@ -223,18 +224,19 @@ bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count);
 /* Computes now, on the caller's thread, on the CPU. Sets everything that a worker would. */
 void gpu_compute(struct gpu *gpu, struct job *job);
 
-/* As gpu_compute(), for a job whose one row the caller's thread has added to partial already: rounds
- * it. partial is used up. */
+/* As gpu_compute(), for a job whose one row the caller's thread has added to partial already:
+ * rounds it. partial is used up. */
 void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial);
 
 /* ERR_BUSY: the queue is full in jobs or bytes. ERR_CLOSED: draining. On failure the job is still
  * the caller's and complete() is not called. */
 enum error gpu_submit(struct gpu *gpu, int device, struct job *job);
 
-/* Nobody wants the job any more. One that waits leaves its queue, where others may take its place, and
- * completes before this returns, on the caller's thread; one that a device has in hand ends when that
- * may, and need not be computed any further. Both with ERR_CLOSED, or ERR_DEADLINE when it is late. The
- * lab's jobs too. For the submitter, of any job that is not freed: others are left alone. */
+/* Nobody wants the job any more. One that waits leaves its queue, where others may take its place,
+ * and completes before this returns, on the caller's thread; one that a device has in hand ends
+ * when that may, and need not be computed any further. Both with ERR_CLOSED, or ERR_DEADLINE when
+ * it is late. The lab's jobs too. For the submitter, of any job that is not freed: others are left
+ * alone. */
 void job_cancel(struct job *job);
 
 #endif

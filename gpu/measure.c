@@ -1,9 +1,9 @@
 /* measure.c - how quick a device is (see measure.h).
  *
- * Every figure is the second least of eight, or the least of fewer: what else a machine does only makes
- * them longer, by a thousand times where it takes the core away. The operands are ordinary numbers:
- * exact sums of numbers of very different size take the CPU longer, up to ten times, which nobody knows
- * before they are read.
+ * Every figure is the second least of eight, or the least of fewer: what else a machine does only
+ * makes them longer, by a thousand times where it takes the core away. The operands are ordinary
+ * numbers: exact sums of numbers of very different size take the CPU longer, up to ten times, which
+ * nobody knows before they are read.
  */
 #include "gpu/measure.h"
 
@@ -58,8 +58,8 @@ static struct shape shape_of(const uint64_t axes[2], uint64_t n)
 
 /* --- operands --- */
 
-/* Numbers of about the same size, of both signs, whatever type they are read as: 0x3ff. or 0xbff. in
- * every 16 bits is 1 to 2 as float64, float32 and bfloat16, and nearly 2 as float16. */
+/* Numbers of about the same size, of both signs, whatever type they are read as: 0x3ff. or 0xbff.
+ * in every 16 bits is 1 to 2 as float64, float32 and bfloat16, and nearly 2 as float16. */
 static void fill(void *data, size_t size)
 {
     uint64_t state = 1;
@@ -189,7 +189,8 @@ static enum error measure_excess(const struct trial *trial, const struct batch *
     return error;
 }
 
-/* The self-test has no fast job of every type, so the first job of a kind may have its kernel loaded. */
+/* The self-test has no fast job of every type, so the first job of a kind may have its kernel
+ * loaded. */
 static enum error warm_up(const struct trial *trial)
 {
     double unused;
@@ -219,8 +220,8 @@ static enum error measure_cost(const struct trial *trial, struct place_model *mo
     return error;
 }
 
-/* float32 comes first, and is always measured. A device so slow that time is over then is taken to be
- * as slow with the rest. */
+/* float32 comes first, and is always measured. A device so slow that time is over then is taken to
+ * be as slow with the rest. */
 static enum error measure_costs(struct trial *trial, struct place_model *model)
 {
     const int64_t until_ns = clock_ns() + DEVICE_NS;
@@ -261,8 +262,8 @@ static enum error measure_unpinned(const struct trial *base, struct place_model 
     return error;
 }
 
-/* The largest size fits into the caches of some machines, which are five times as fast as their memory.
- * The kind that does least with a byte, once, over more than they hold. */
+/* The largest size fits into the caches of some machines, which are five times as fast as their
+ * memory. The kind that does least with a byte, once, over more than they hold. */
 static enum error measure_memory(const struct trial *base, struct place_model *model)
 {
     struct operands operands;

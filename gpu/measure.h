@@ -8,8 +8,8 @@
 
 #include "gpu/place.h"
 
-/* Device 0 computes on the caller's thread, as for small jobs; the way through its queue is measured
- * apart. ERR_DEVICE, ERR_NOMEM: the device, or the memory, was not there. */
+/* Device 0 computes on the caller's thread, as for small jobs; the way through its queue is
+ * measured apart. ERR_DEVICE, ERR_NOMEM: the device, or the memory, was not there. */
 enum error measure_device(struct gpu *gpu, int device, struct place_model *ret);
 
 #endif

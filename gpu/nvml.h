@@ -56,7 +56,8 @@ enum error nvml_open(struct nvml **ret, const char *library, uint32_t period_ms)
 
 void nvml_read(struct nvml *nvml, struct nvml_reading *ret);
 
-/* Waits for half a second at most; a thread that hangs in the library is left to itself. Takes NULL. */
+/* Waits for half a second at most; a thread that hangs in the library is left to itself. Takes
+ * NULL. */
 void nvml_close(struct nvml *nvml);
 
 #endif

@@ -4,8 +4,8 @@
  * bound.c proves |s_i - S_i| <= b_i. The accumulator holds T = s_1 + s_2 + ... without any rounding
  * (the s_i are deposited, and exact pieces and merged sums have b_i = 0), so by the triangle
  * inequality |T - S| <= b_1 + b_2 + ... whatever the pieces, their order and how they were merged.
- * That sum is kept rounded up: error_bound. Settling rounds T once, by r at most, which exact_value()
- * tells: |value - S| <= error_bound + r, rounded up again.
+ * That sum is kept rounded up: error_bound. Settling rounds T once, by r at most, which
+ * exact_value() tells: |value - S| <= error_bound + r, rounded up again.
  */
 #include "gpu/partial.h"
 

@@ -33,8 +33,8 @@ void partial_add(struct partial *partial, const void *a, const void *b, uint64_t
 /* Adds other, a sum of the same dtype and accuracy. */
 void partial_merge(struct partial *partial, const struct partial *other);
 
-/* For devices. A fast piece: sum and sum_abs of piece[0], and of piece[1] if complex, were accumulated
- * over n products of a and b as bound_of_sum() says (bound.h). */
+/* For devices. A fast piece: sum and sum_abs of piece[0], and of piece[1] if complex, were
+ * accumulated over n products of a and b as bound_of_sum() says (bound.h). */
 void partial_add_fast(struct partial *partial, const struct dot_value piece[2], uint64_t depth,
                       const void *a, const void *b, uint64_t n);
 

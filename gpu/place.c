@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* Below 32 KiB a CUDA device reads operands in place; the last two are far enough apart to tell what a
- * byte takes, and one is not yet long to compute. */
+/* Below 32 KiB a CUDA device reads operands in place; the last two are far enough apart to tell
+ * what a byte takes, and one is not yet long to compute. */
 const uint64_t place_bytes[PLACE_SIZES] = {1 << 9, 1 << 15, 1 << 16, 1 << 18, 1 << 20, 1 << 23};
 const uint64_t place_row_lengths[PLACE_ROW_LENGTHS] = {16, 256};
 

@@ -36,8 +36,8 @@ void *pool_pinnable(struct pool *pool, size_t *ret_size);
 enum error pool_acquire(struct pool *pool, size_t size, struct block *ret);
 void pool_release(struct pool *pool, struct block block);
 
-/* Makes a block at least so long where it lies. ERR_NOMEM: over the budget, or what follows it is in use,
- * as it nearly always is behind a small block; *block is untouched. */
+/* Makes a block at least so long where it lies. ERR_NOMEM: over the budget, or what follows it is
+ * in use, as it nearly always is behind a small block; *block is untouched. */
 enum error pool_extend(struct pool *pool, size_t size, struct block *block);
 
 struct pool_state {

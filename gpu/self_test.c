@@ -222,8 +222,8 @@ static void put_bits(char *data, size_t size, uint64_t index, uint64_t bits)
     }
 }
 
-/* One operand's row of n elements, n odd, but for the last. Neighbours are opposite in a and equal in
- * b. Unsigned numbers have no opposite: theirs are zeros. */
+/* One operand's row of n elements, n odd, but for the last. Neighbours are opposite in a and equal
+ * in b. Unsigned numbers have no opposite: theirs are zeros. */
 static void fill_row(char *data, enum dtype dtype, uint64_t n, bool is_a, uint64_t *state)
 {
     const struct form form = form_of(dtype_part(dtype));

@@ -1,8 +1,8 @@
 /* shares.h - who has how much of a queue: jobs and bytes by client, exactly.
  *
- * Door: shares_create() for at most so many jobs at once; shares_of(), shares_add() and shares_remove()
- * in O(1). An open hash table of twice as many places, so that nothing is allocated for a job. Under
- * the lock of whoever owns it.
+ * Door: shares_create() for at most so many jobs at once; shares_of(), shares_add() and
+ * shares_remove() in O(1). An open hash table of twice as many places, so that nothing is allocated
+ * for a job. Under the lock of whoever owns it.
  */
 #ifndef GPU_SHARES_H
 #define GPU_SHARES_H

@@ -1,8 +1,8 @@
 /* slice.h - how much a device takes at once, and how a long job is cut up for it.
  *
- * Door: slice_share() weighs work against a device's limit; slice_begin() and slice_next() cut a job
- * into slices: whole tasks, rows of a task, or products of one row, which add up in a partial sum
- * (partial.h). Every slice is a job of its own for a backend; its operands stay where they are.
+ * Door: slice_share() weighs work against a device's limit; slice_begin() and slice_next() cut a
+ * job into slices: whole tasks, rows of a task, or products of one row, which add up in a partial
+ * sum (partial.h). Every slice is a job of its own for a backend; its operands stay where they are.
  */
 #ifndef GPU_SLICE_H
 #define GPU_SLICE_H
@@ -12,7 +12,8 @@
 
 #include "gpu/gpu.h"
 
-/* Either bound fills a slice; of both, their shares add up. A device has one of some milliseconds. */
+/* Either bound fills a slice; of both, their shares add up. A device has one of some
+ * milliseconds. */
 struct slice_limit {
     uint64_t bytes; /* operands that must be copied; UINT64_MAX where none are */
     uint64_t terms; /* products */

@@ -329,8 +329,8 @@ enum error worker_check(struct worker *worker)
     return queue_check(worker->queue);
 }
 
-/* What nobody has in hand is completed here: a device that hangs would keep its place in the queue, its
- * operands and its client's share. */
+/* What nobody has in hand is completed here: a device that hangs would keep its place in the queue,
+ * its operands and its client's share. */
 void job_cancel(struct job *job)
 {
     struct worker *worker = job->worker;

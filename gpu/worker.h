@@ -1,9 +1,9 @@
 /* worker.h - one device at work: its queue and the thread that empties it.
  *
  * Door: worker_create() once the device is open; worker_push() from any thread; worker_drain(),
- * then worker_destroy(). The thread takes all small jobs that wait, drops what is cancelled or late,
- * computes the rest as one batch and hands every port its jobs in one chain; then it computes one
- * slice of a long job (slice.h), and begins again. So a small job waits for one slice at most,
+ * then worker_destroy(). The thread takes all small jobs that wait, drops what is cancelled or
+ * late, computes the rest as one batch and hands every port its jobs in one chain; then it computes
+ * one slice of a long job (slice.h), and begins again. So a small job waits for one slice at most,
  * however long the jobs beside it are; a few long jobs take turns.
  */
 #ifndef GPU_WORKER_H

@@ -19,8 +19,8 @@ struct buffer_source {
     /* ERR_NOMEM when the budget is full; *ret untouched then. */
     enum error (*acquire)(void *context, size_t size, struct block *ret);
     void (*release)(void *context, struct block block);
-    /* Makes a block longer where it lies. ERR_NOMEM when that cannot be, and then *block is untouched.
-     * NULL: it never can. */
+    /* Makes a block longer where it lies. ERR_NOMEM when that cannot be, and then *block is
+     * untouched. NULL: it never can. */
     enum error (*extend)(void *context, size_t size, struct block *block);
     void *context;
 };
@@ -37,11 +37,13 @@ struct buffer {
 void buffer_init(struct buffer *buffer, const struct buffer_source *source);
 void buffer_fini(struct buffer *buffer); /* gives the block back; init or zeroed is fine */
 
-/* Makes block.size at least size, keeping the first `used` bytes. Moves the data where they cannot stay:
- * keep offsets, not pointers. Growth is at least by half, so n appends cost O(n). ERR_NOMEM: unchanged. */
+/* Makes block.size at least size, keeping the first `used` bytes. Moves the data where they cannot
+ * stay: keep offsets, not pointers. Growth is at least by half, so n appends cost O(n). ERR_NOMEM:
+ * unchanged. */
 enum error buffer_reserve(struct buffer *buffer, size_t size);
 
-/* The next multiple of LIMIT_OPERAND_ALIGN; SIZE_MAX when size is so near to it that there is none. */
+/* The next multiple of LIMIT_OPERAND_ALIGN; SIZE_MAX when size is so near to it that there is
+ * none. */
 size_t size_align(size_t size);
 
 /* Moves used up to the next multiple of LIMIT_OPERAND_ALIGN, reserving. Returns it in *ret. */

@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* As memcpy(), for what leaves the cache before it is read. Ordinary stores would first read the lines
- * that they are about to overwrite, and push out what is of use: measured 19 to 31 ms against 11 to
- * 18 for 256 MiB. Readers in other threads are ordered by a fence. */
+/* As memcpy(), for what leaves the cache before it is read. Ordinary stores would first read the
+ * lines that they are about to overwrite, and push out what is of use: measured 19 to 31 ms against
+ * 11 to 18 for 256 MiB. Readers in other threads are ordered by a fence. */
 void copy_past_cache(char *to, const char *from, size_t size);
 
 /* Turns the bytes of each number on its own: the two parts of a complex element keep their places.

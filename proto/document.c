@@ -62,7 +62,8 @@ static enum error refuse(const char *text, const json_error_t *error, struct pro
     return problem->error;
 }
 
-/* No JSON has a NUL; jansson 2.14 passes over one behind a token, and its positions are off from there. */
+/* No JSON has a NUL; jansson 2.14 passes over one behind a token, and its positions are off from
+ * there. */
 static enum error refuse_nul(const char *text, size_t size, struct problem *problem)
 {
     const char *nul = memchr(text, '\0', size);

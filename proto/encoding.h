@@ -50,8 +50,8 @@ enum error decoder_feed(struct decoder *decoder, const char *data, size_t size,
                         struct problem *problem);
 enum error decoder_finish(struct decoder *decoder, struct problem *problem);
 
-/* Where the next *ret_room bytes of the body will lie, until the next feed: who has them written right
- * there, and feeds them from there, saves a copy. NULL: anywhere. */
+/* Where the next *ret_room bytes of the body will lie, until the next feed: who has them written
+ * right there, and feeds them from there, saves a copy. NULL: anywhere. */
 char *decoder_place(struct decoder *decoder, size_t *ret_room);
 void decoder_destroy(struct decoder *decoder); /* takes NULL; the request stays */
 

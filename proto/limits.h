@@ -3,9 +3,9 @@
 #ifndef PROTO_LIMITS_H
 #define PROTO_LIMITS_H
 
-/* X(LIMIT, name, value, what): what a client can run into. GET /v1/limits tells it by that name, and a
- * test holds the table of API.md to these rows. The lab's are there so that no experiment keeps the
- * others waiting for long. */
+/* X(LIMIT, name, value, what): what a client can run into. GET /v1/limits tells it by that name,
+ * and a test holds the table of API.md to these rows. The lab's are there so that no experiment
+ * keeps the others waiting for long. */
 #define LIMIT_MAP(X)                                                                              \
     X(LIMIT_RANK, rank, 8, "dimensions of an operand")                                            \
     X(LIMIT_PAIRS, pairs, 65536, "pairs of a request")                                            \

@@ -38,9 +38,10 @@ struct oip_call {
 };
 
 /* Starts decoding a body of body_bytes (BODY_CHUNKED: not known) for call->model. length is the
- * value of OIP_LENGTH_HEADER; NULL: there is none, and the body is JSON to its end. Of the request's
- * options the body may say accuracy, kernel, device and timeout_ms, as parameters, and id.
- * ERR_VALUE: length is no length of a part of this body. The decoder borrows call and request. */
+ * value of OIP_LENGTH_HEADER; NULL: there is none, and the body is JSON to its end. Of the
+ * request's options the body may say accuracy, kernel, device and timeout_ms, as parameters, and
+ * id. ERR_VALUE: length is no length of a part of this body. The decoder borrows call and
+ * request. */
 enum error oip_decoder_create(struct decoder **ret, struct oip_call *call, struct request *request,
                               const char *length, uint64_t body_bytes, size_t max_bytes,
                               struct problem *problem);

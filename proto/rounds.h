@@ -3,9 +3,9 @@
  * Door: rounds_init(), rounds_feed() with pieces cut anywhere, rounds_finish(). A round is a block
  * of a, then as many elements of b; the last one may be shorter. Vectors that are concatenated are
  * one round of all their elements. What is held is a's part of the round in hand; b is handed on
- * from where it arrived, when that is aligned, and otherwise through a small scratch. Of a body whose
- * length is not known a whole round is held, because where its last round is cut in two is only
- * known at its end.
+ * from where it arrived, when that is aligned, and otherwise through a small scratch. Of a body
+ * whose length is not known a whole round is held, because where its last round is cut in two is
+ * only known at its end.
  */
 #ifndef PROTO_ROUNDS_H
 #define PROTO_ROUNDS_H
@@ -34,7 +34,8 @@ struct rounds {
     char *scratch;           /* owned */
 };
 
-/* Takes what memory it needs: ERR_NOMEM. n elements of each operand, block > 0 of them in a round. */
+/* Takes what memory it needs: ERR_NOMEM. n elements of each operand, block > 0 of them in a
+ * round. */
 enum error rounds_init(struct rounds *rounds, struct request *request, uint64_t block, uint64_t n);
 
 /* The same for vectors of which a lies in the buffer already, from its start and in native order: b

@@ -70,8 +70,8 @@ void text_printf(struct text *text, const char *format, ...)
     va_end(args);
 }
 
-/* Writes value's digits so that they end before `end`: at least `least` of them, with zeros in front.
- * Returns the first. Two digits a step, as each step waits for the one before. */
+/* Writes value's digits so that they end before `end`: at least `least` of them, with zeros in
+ * front. Returns the first. Two digits a step, as each step waits for the one before. */
 static inline char *digits_write(char *end, uint64_t value, int least)
 {
     char *first = end;
@@ -94,8 +94,8 @@ void text_uint(struct text *text, uint64_t value)
     text_append(text, first, (size_t)(end - first));
 }
 
-/* The bytes of the UTF-8 sequence of several at s, 0 when it is none (RFC 3629: no overlong forms, no
- * surrogates, nothing above U+10FFFF). Stops at the NUL by itself, which continues nothing. */
+/* The bytes of the UTF-8 sequence of several at s, 0 when it is none (RFC 3629: no overlong forms,
+ * no surrogates, nothing above U+10FFFF). Stops at the NUL by itself, which continues nothing. */
 static size_t utf8_length(const unsigned char *s)
 {
     if (s[0] < 0xc2 || s[0] > 0xf4)
@@ -155,9 +155,9 @@ void text_json_string(struct text *text, const char *string)
     text_append(text, "\"", 1);
 }
 
-/* The eight digits of a number below 10^8, as values 0 to 9, the first in the lowest byte: fours, pairs
- * and single digits are taken apart side by side.
- * Source: P. Khuong, "How to print integers really fast", 2017. */
+/* The eight digits of a number below 10^8, as values 0 to 9, the first in the lowest byte: fours,
+ * pairs and single digits are taken apart side by side. Source: P. Khuong, "How to print integers
+ * really fast", 2017. */
 static uint64_t eight_digits(uint32_t value)
 {
     uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;
@@ -186,8 +186,8 @@ static inline void text_short(struct text *text, uint32_t value, int decimals)
     text_advance(text, (size_t)(8 - zeros + 1));
 }
 
-/* value with a point before its last `decimals` digits; unit is 10 to the power of that. Inline, so that
- * unit is a constant to divide by. */
+/* value with a point before its last `decimals` digits; unit is 10 to the power of that. Inline, so
+ * that unit is a constant to divide by. */
 static inline void text_fixed(struct text *text, int64_t value, uint64_t unit, int decimals)
 {
     if (value >= 0 && value < 100000000) {

@@ -37,7 +37,8 @@ static inline void text_advance(struct text *text, size_t size)
     text->data[text->size] = '\0';
 }
 
-/* Inline: an answer is some forty appends of literals, each a store or two once its size is known. */
+/* Inline: an answer is some forty appends of literals, each a store or two once its size is
+ * known. */
 static inline void text_append(struct text *text, const char *data, size_t size)
 {
     char *room = text_room(text, size);

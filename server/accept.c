@@ -5,7 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* How closely range[0..size) names type: 0 not at all, 1 all types, 2 the type's family, 3 itself. */
+/* How closely range[0..size) names type: 0 not at all, 1 all types, 2 the type's family, 3
+ * itself. */
 static int specificity(const char *range, size_t size, const char *type)
 {
     size_t family = strcspn(type, "/") + 1;

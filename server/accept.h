@@ -3,8 +3,8 @@
 #ifndef SERVER_ACCEPT_H
 #define SERVER_ACCEPT_H
 
-/* What accept gives to a media type ("application/json"), in thousandths: 1000 when accept is NULL or
- * empty, 0 when the type is not acceptable. The most specific range that matches decides. */
+/* What accept gives to a media type ("application/json"), in thousandths: 1000 when accept is NULL
+ * or empty, 0 when the type is not acceptable. The most specific range that matches decides. */
 unsigned accept_quality(const char *accept, const char *type);
 
 #endif

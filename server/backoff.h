@@ -1,7 +1,7 @@
 /* backoff.h - how long to wait before something that keeps failing is started again.
  *
- * The first failure after a good while costs no pause: the cause may be gone. Every further one in a
- * row doubles it, up to a limit.
+ * The first failure after a good while costs no pause: the cause may be gone. Every further one in
+ * a row doubles it, up to a limit.
  */
 #ifndef SERVER_BACKOFF_H
 #define SERVER_BACKOFF_H

@@ -1,7 +1,8 @@
 /* child.c - starting, watching and ending a worker (see child.h).
  *
- * Source: prctl(2), PR_SET_PDEATHSIG; execveat(2) for executing a descriptor: a worker that replaces
- * a dead one runs the same program, also when the file has been replaced or deleted meanwhile.
+ * Source: prctl(2), PR_SET_PDEATHSIG; execveat(2) for executing a descriptor: a worker that
+ * replaces a dead one runs the same program, also when the file has been replaced or deleted
+ * meanwhile.
  */
 #include "server/child.h"
 

@@ -1,8 +1,8 @@
 /* child.h - one worker as its supervisor sees it: a process, its lifeline, its state.
  *
  * Door: child_start() forks and executes the image; child_hung_ms() watches it;
- * child_order() and child_kill() end it; child_bury() once it is reaped. The states are a line, with
- * shortcuts to its end:
+ * child_order() and child_kill() end it; child_bury() once it is reaped. The states are a line,
+ * with shortcuts to its end:
  *
  *   STARTING ──▶ SERVING ──▶ LEAVING ──▶ (reaped)    KILLED: no longer reckoned with
  *       └───────────┴───────────┴──▶ KILLED ──▶ (reaped)

@@ -1,8 +1,8 @@
 /* config.h - every setting: its name, default, bounds and meaning, in one table.
  *
- * Door: config_load() reads, in rising order, the defaults, config file, environment (DOTD_NAME) and
- * command line (--name=value). --help, --print-config, config/dotd.ini, GET /v1/limits and the tests
- * all come from SETTING_MAP, so a new setting is one row.
+ * Door: config_load() reads, in rising order, the defaults, config file, environment (DOTD_NAME)
+ * and command line (--name=value). --help, --print-config, config/dotd.ini, GET /v1/limits and the
+ * tests all come from SETTING_MAP, so a new setting is one row.
  */
 #ifndef SERVER_CONFIG_H
 #define SERVER_CONFIG_H
@@ -124,7 +124,8 @@ bool config_load_copy(struct config *ret, enum config_action *ret_action, int ar
 /* A copy of the file as it is, whether or not it is in order; -1 with errno. There must be one. */
 int config_copy_file(int argc, char **argv);
 
-/* Makes copy hold what from holds; a reader at the same moment may see neither. -1 for either: not. */
+/* Makes copy hold what from holds; a reader at the same moment may see neither. -1 for either:
+ * not. */
 void config_copy_update(int copy, int from);
 
 void config_help(FILE *out);

@@ -29,7 +29,8 @@ static uint64_t file_number(const char *path)
 }
 
 /* The least limit of a group and all groups above it. A container often sees its group's path as
- * the host names it while only its own part is mounted: folders that are not there limit nothing. */
+ * the host names it while only its own part is mounted: folders that are not there limit
+ * nothing. */
 static uint64_t group_limit(const char *root, const char *mount, const char *group,
                             const char *name)
 {
@@ -111,8 +112,8 @@ static uint64_t machine_memory(const char *root)
     return kibibytes << 10;
 }
 
-/* "Max address space" and "Max data size", as ulimit -v and -d set them: the soft limits, which are what
- * mmap() goes by. Operands count against both from when they are mapped, touched or not. */
+/* "Max address space" and "Max data size", as ulimit -v and -d set them: the soft limits, which are
+ * what mmap() goes by. Operands count against both from when they are mapped, touched or not. */
 static uint64_t process_limit(const char *root)
 {
     char path[PATH_MAX], line[256];

@@ -20,8 +20,8 @@ static bool is_token(const char *text, size_t size)
     return size > 0;
 }
 
-/* The top bit of each byte of the word that is below 0x20, or 0x7f; bytes above the first of them may
- * be marked wrongly. */
+/* The top bit of each byte of the word that is below 0x20, or 0x7f; bytes above the first of them
+ * may be marked wrongly. */
 static uint64_t controls8(const char *text)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -116,8 +116,8 @@ static void add_timeout_ms(struct head *head, const char *value)
     head->timeout_ms = value;
 }
 
-/* Framing is judged as it stands, blanks and all: libmicrohttpd, which does not cut them off, goes by it
- * as well, and takes "chunked " for no coding that it knows. */
+/* Framing is judged as it stands, blanks and all: libmicrohttpd, which does not cut them off, goes
+ * by it as well, and takes "chunked " for no coding that it knows. */
 static const struct known {
     const char *name;
     size_t size;

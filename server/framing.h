@@ -28,8 +28,9 @@ struct head {
     const char *flaw;   /* a header name or value that no HTTP parser should accept, or NULL */
 };
 
-/* Takes in one header field. name and value are NUL-terminated and outlive the head. Blanks behind a
- * value are no part of it (RFC 9110 section 5.5): of those that handlers read they are cut off. */
+/* Takes in one header field. name and value are NUL-terminated and outlive the head. Blanks behind
+ * a value are no part of it (RFC 9110 section 5.5): of those that handlers read they are cut
+ * off. */
 void head_add(struct head *head, const char *name, size_t name_size, char *value,
               size_t value_size);
 

@@ -2,9 +2,9 @@
  *
  * Door: histogram_add() from the one thread that a histogram belongs to; histogram_collect() from
  * any, once for each thread's, into a tally; histogram_quantile_ns() and whoever prints read those.
- * Adding is one search among 25 bounds and two plain stores: a locked instruction would cost as much.
- * A histogram that is collected while its thread adds may lack the very latest, in one field or in
- * both, and nothing else.
+ * Adding is one search among 25 bounds and two plain stores: a locked instruction would cost as
+ * much. A histogram that is collected while its thread adds may lack the very latest, in one field
+ * or in both, and nothing else.
  */
 #ifndef SERVER_HISTOGRAM_H
 #define SERVER_HISTOGRAM_H

@@ -16,8 +16,8 @@
 
 struct http;
 
-/* Starts the threads, which accept nobody yet. Borrows config, gpu, lab and sockets: they outlive the
- * http. Returns false with one line in message. */
+/* Starts the threads, which accept nobody yet. Borrows config, gpu, lab and sockets: they outlive
+ * the http. Returns false with one line in message. */
 bool http_open(struct http **ret, const struct config *config, struct gpu *gpu, struct lab *lab,
                const struct listen_set *sockets, const struct lineage *lineage, char *message,
                size_t message_size);
@@ -36,13 +36,14 @@ void http_set_config(struct http *http, const struct config *config);
 /* From now /readyz says yes: the self-test has passed. */
 void http_set_ready(struct http *http);
 
-/* A heartbeat for the watchdog: until when every thread was seen to go round its loop, or to sleep in
- * it. It sees by comparing with its last call, so it is called again and again, by one thread. */
+/* A heartbeat for the watchdog: until when every thread was seen to go round its loop, or to sleep
+ * in it. It sees by comparing with its last call, so it is called again and again, by one
+ * thread. */
 int64_t http_well_ns(struct http *http, int64_t now_ns);
 
-/* Refuses new work with 503 (probes are still answered), answers what was accepted, and returns when
- * no request is left, after timeout_ms at the latest. Returns how many are left then: 0 when all
- * went well. */
+/* Refuses new work with 503 (probes are still answered), answers what was accepted, and returns
+ * when no request is left, after timeout_ms at the latest. Returns how many are left then: 0 when
+ * all went well. */
 unsigned http_drain(struct http *http, uint64_t timeout_ms);
 
 /* After http_accept_no_more(), instead of http_drain(): returns when nobody is connected any more,

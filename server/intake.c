@@ -100,7 +100,8 @@ static void give(struct intake *intake, struct loop *loop, int fd,
         atomic_fetch_sub(&target->open_count, 1);
 }
 
-/* Out of descriptors or memory, which only time mends: the listeners would be ready all the while. */
+/* Out of descriptors or memory, which only time mends: the listeners would be ready all the
+ * while. */
 static void pause_accepting(struct intake *intake, int64_t now_ns)
 {
     intake_stop(intake);
@@ -135,8 +136,9 @@ void intake_accept(struct intake *intake, int64_t now_ns)
         accept_some(intake, sockets->fd[i], now_ns);
 }
 
-/* For good. A connection whose wake-up has come here comes to nobody else, so the listeners are looked
- * at once more after they are no longer watched. They may be closed as soon as the count says so. */
+/* For good. A connection whose wake-up has come here comes to nobody else, so the listeners are
+ * looked at once more after they are no longer watched. They may be closed as soon as the count
+ * says so. */
 static void let_listeners_go(struct intake *intake, int64_t now_ns)
 {
     const struct listen_set *sockets = intake->http->sockets;

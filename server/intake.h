@@ -36,8 +36,8 @@ void intake_accept(struct intake *intake, int64_t now_ns);
 /* Takes what other loops have handed over. */
 void intake_adopt(struct intake *intake);
 
-/* Begins to accept where it may, and ends where it may no more. Lowers *deadline_ns to when it is to be
- * called again. */
+/* Begins to accept where it may, and ends where it may no more. Lowers *deadline_ns to when it is
+ * to be called again. */
 void intake_settle(struct intake *intake, int64_t now_ns, int64_t *deadline_ns);
 
 /* Lets the listeners go, until intake_settle(). */

@@ -1,7 +1,7 @@
 /* lifeline.c - the page and the sockets between a supervisor and its worker (see lifeline.h).
  *
- * Source: memfd_create(2), and fcntl(2) for its seals; unix(7) for SOCK_SEQPACKET, which keeps a word
- * and its text together and tells either side when the other has gone.
+ * Source: memfd_create(2), and fcntl(2) for its seals; unix(7) for SOCK_SEQPACKET, which keeps a
+ * word and its text together and tells either side when the other has gone.
  */
 #include "server/lifeline.h"
 
@@ -156,8 +156,8 @@ int64_t lifeline_well_ns(const struct lifeline *lifeline, char *part)
 
 /* ---- the worker's side --------------------------------------------------------------------- */
 
-/* The page behind fd, when it is one that a supervisor has sealed. Another version's may be shorter:
- * what lies beyond its end in the same page of memory reads as zeros. */
+/* The page behind fd, when it is one that a supervisor has sealed. Another version's may be
+ * shorter: what lies beyond its end in the same page of memory reads as zeros. */
 static struct lifeline_page *page_map(int fd)
 {
     struct stat status;

@@ -18,8 +18,8 @@
 
 enum { LIFELINE_TEXT_BYTES = 512 }; /* of a word's text, with the NUL */
 
-/* Between two beats of a worker, and between two looks of its supervisor: an eighth of the time after
- * which it hangs (0: that is nobody's business), within bounds. */
+/* Between two beats of a worker, and between two looks of its supervisor: an eighth of the time
+ * after which it hangs (0: that is nobody's business), within bounds. */
 uint64_t lifeline_period_ms(uint64_t hang_timeout_ms);
 
 /* Which of the supervisor's workers a process is. Fixed at its start. */

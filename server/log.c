@@ -1,8 +1,9 @@
 /* log.c - the daemon's log (see log.h).
  *
- * A line is built on the caller's stack, in ASCII, and written at once. It is at most PIPE_BUF bytes:
- * up to that size a pipe takes a line whole, so lines of several processes do not mix either.
- * Source: POSIX, write(); RFC 3629 (UTF-8); RFC 8259 section 7 (escapes); https://no-color.org.
+ * A line is built on the caller's stack, in ASCII, and written at once. It is at most PIPE_BUF
+ * bytes: up to that size a pipe takes a line whole, so lines of several processes do not mix
+ * either. Source: POSIX, write(); RFC 3629 (UTF-8); RFC 8259 section 7 (escapes);
+ * https://no-color.org.
  */
 #include "server/log.h"
 

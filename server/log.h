@@ -28,8 +28,8 @@ struct log_field {
         .key = (key_), .number = (int64_t)(value_) \
     }
 
-/* process: a field of every line, plain ASCII of LOG_PROCESS_BYTES at most; NULL: one process writes them all.
- * Before there are other threads. */
+/* process: a field of every line, plain ASCII of LOG_PROCESS_BYTES at most; NULL: one process
+ * writes them all. Before there are other threads. */
 void log_open(enum log_level level, enum log_format format, const char *process);
 void log_set_level(enum log_level level); /* from any thread */
 

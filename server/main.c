@@ -4,8 +4,8 @@
  * lifeline in its environment and serves. With supervise = off one process does both.
  *
  * Exit status: 0 when all went well or the work was drained, 1 when it could not start or a second
- * signal cut the drain short, 2 for a wrong command line, 3 when it drained because a device was lost
- * and nobody supervises.
+ * signal cut the drain short, 2 for a wrong command line, 3 when it drained because a device was
+ * lost and nobody supervises.
  */
 #include <fcntl.h>
 #include <jansson.h>
@@ -73,8 +73,9 @@ static int run(int argc, char **argv)
     }
 }
 
-/* What is closed among the first three would be the number of a socket or an eventfd next, and the log
- * would be written into that. Opened for reading, so that whoever writes there is still told. */
+/* What is closed among the first three would be the number of a socket or an eventfd next, and the
+ * log would be written into that. Opened for reading, so that whoever writes there is still
+ * told. */
 static bool standard_files_open(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

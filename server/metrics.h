@@ -1,9 +1,9 @@
 /* metrics.h - what one HTTP thread counts of the requests that it serves.
  *
- * Door: metrics_*() on the loop's own thread; the reading calls on any. Each loop has metrics of its
- * own and is the only one to write them, so counting is a relaxed load and store, without a locked
- * instruction or a shared line of cache; scrape.c adds the loops up when somebody asks.
- * All labels come from tables (routes, methods, errors, devices): clients cannot make new ones.
+ * Door: metrics_*() on the loop's own thread; the reading calls on any. Each loop has metrics of
+ * its own and is the only one to write them, so counting is a relaxed load and store, without a
+ * locked instruction or a shared line of cache; scrape.c adds the loops up when somebody asks. All
+ * labels come from tables (routes, methods, errors, devices): clients cannot make new ones.
  */
 #ifndef SERVER_METRICS_H
 #define SERVER_METRICS_H
@@ -30,8 +30,8 @@ enum stage {
 };
 const char *stage_name(enum stage stage); /* "copy_in" */
 
-/* How a request ended: by an error of the table, ERR_OK for an answer of success, or by what follows
- * it here. */
+/* How a request ended: by an error of the table, ERR_OK for an answer of success, or by what
+ * follows it here. */
 enum ending {
     ENDING_NOT_READY = ERROR_COUNT, /* a probe's 503, which is an answer and no error */
     ENDING_NOT_MODIFIED,            /* 304: the client has the file already */

@@ -23,7 +23,8 @@ enum error oip_server(struct exchange *exchange, struct problem *problem);
 enum error oip_live(struct exchange *exchange, struct problem *problem);
 enum error oip_ready(struct exchange *exchange, struct problem *problem);
 
-/* /v2/models/{model}, alone and with /ready, /config and /stats, /versions/{version} before them. */
+/* /v2/models/{model}, alone and with /ready, /config and /stats, /versions/{version} before
+ * them. */
 enum error oip_metadata(struct exchange *exchange, struct problem *problem);
 enum error oip_model_ready(struct exchange *exchange, struct problem *problem);
 enum error oip_config(struct exchange *exchange, struct problem *problem);

@@ -12,8 +12,8 @@ struct reload {
     char waiting[RELOAD_NAMES_BYTES]; /* changed, but read at a process's start only */
 };
 
-/* *read is what the process goes by, as it was read, and *in_force the same with every 0 settled: both
- * get the live settings of *again. What waits is named each time, as long as it waits. */
+/* *read is what the process goes by, as it was read, and *in_force the same with every 0 settled:
+ * both get the live settings of *again. What waits is named each time, as long as it waits. */
 void reload_apply(struct config *read, struct config *in_force, const struct config *again,
                   struct reload *ret);
 

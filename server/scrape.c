@@ -155,7 +155,8 @@ static void expose_outcomes(struct exposition *out, const struct http *http)
         expose_count(out, LABELS({"outcome", outcome_names[i]}), sum[i]);
 }
 
-/* The same for each model of the Open Inference Protocol, and the results of those that succeeded. */
+/* The same for each model of the Open Inference Protocol, and the results of those that
+ * succeeded. */
 static void expose_models(struct exposition *out, const struct http *http)
 {
     uint64_t sum[OIP_MODELS][OUTCOME_COUNT] = {{0}};

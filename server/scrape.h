@@ -1,7 +1,7 @@
 /* scrape.h - GET /metrics: what all HTTP threads counted, devices, memory and this process.
  *
- * Door: page_metrics() is the route, and follows Prometheus' conventions: base units, _total, labels
- * from tables only. scrape_*() add up what the threads counted, for /v1/status as well.
+ * Door: page_metrics() is the route, and follows Prometheus' conventions: base units, _total,
+ * labels from tables only. scrape_*() add up what the threads counted, for /v1/status as well.
  */
 #ifndef SERVER_SCRAPE_H
 #define SERVER_SCRAPE_H
@@ -13,8 +13,8 @@
 
 struct exchange;
 
-/* What is counted of a device: a field of struct device_counts, which is its name in /v1/devices, and
- * its family here. */
+/* What is counted of a device: a field of struct device_counts, which is its name in /v1/devices,
+ * and its family here. */
 #define DEVICE_MAP(X)                                                                              \
     X(queued_jobs, "dotd_queue_length", GAUGE, "Jobs that wait.")                                  \
     X(queued_bytes, "dotd_queue_bytes", GAUGE, "Operands of jobs that wait.")                      \

@@ -1,7 +1,7 @@
 /* serve.c - the process that serves, in order (see serve.h).
  *
- * Signals are blocked before the first thread starts and taken by sigtimedwait() in the main one, so
- * no handler ever runs in the middle of anything.
+ * Signals are blocked before the first thread starts and taken by sigtimedwait() in the main one,
+ * so no handler ever runs in the middle of anything.
  *   SIGTERM, SIGINT   drain and end; under a supervisor only when it is the one that asks
  *   SIGHUP            read the configuration again
  *   SIGUSR2           for the supervisor
@@ -346,8 +346,8 @@ struct guard {
 };
 
 /* Ends the process when the drain takes longer than it may, for a device that hangs; and without a
- * supervisor, which would do it, when a second stop signal asks for that. What is still in flight is
- * dropped then. */
+ * supervisor, which would do it, when a second stop signal asks for that. What is still in flight
+ * is dropped then. */
 static void *guard_thread(void *context)
 {
     const struct guard *guard = context;
@@ -417,8 +417,8 @@ static void say_failed(const struct serving *s)
         fprintf(stderr, "dotd: %s\n", s->message);
 }
 
-/* Takes one that start() left half-open. HTTP goes before the devices whose buffers it holds and the
- * sockets that it borrowed; then nobody reads the settings any more. */
+/* Takes one that start() left half-open. HTTP goes before the devices whose buffers it holds and
+ * the sockets that it borrowed; then nobody reads the settings any more. */
 static void serving_close(struct serving *s)
 {
     http_close(s->http);

@@ -1,8 +1,8 @@
 /* serve.h - the process that serves, from start to end.
  *
- * Door: serve() opens the devices and the HTTP threads, says when it is ready, waits for signals and
- * drains. Its supervisor is at the other end of the lifeline; without one (supervise = off) it opens
- * the sockets and talks to the service manager itself.
+ * Door: serve() opens the devices and the HTTP threads, says when it is ready, waits for signals
+ * and drains. Its supervisor is at the other end of the lifeline; without one (supervise = off) it
+ * opens the sockets and talks to the service manager itself.
  */
 #ifndef SERVER_SERVE_H
 #define SERVER_SERVE_H

@@ -4,8 +4,9 @@
 
 #include "server/config.h"
 
-/* Puts in what 0 stands for, so that GET /v1/limits shows what is in force, and makes max_connections
- * true: raises the process's limit of descriptors, or lowers the setting and logs that. */
+/* Puts in what 0 stands for, so that GET /v1/limits shows what is in force, and makes
+ * max_connections true: raises the process's limit of descriptors, or lowers the setting and logs
+ * that. */
 void settle(struct config *config);
 
 #endif

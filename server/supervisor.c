@@ -103,7 +103,8 @@ static void renewal_drop(struct supervisor *s, const char *error)
 }
 
 /* The program at the path and the configuration file as they are now. The latter may have settings
- * that only the new program knows, so it is not judged here: a copy is taken of whatever it holds. */
+ * that only the new program knows, so it is not judged here: a copy is taken of whatever it
+ * holds. */
 static bool renewal_open(struct supervisor *s)
 {
     int copy = -1;
@@ -141,8 +142,9 @@ static void start_failed(struct supervisor *s, bool is_renewal, const char *erro
     }
 }
 
-/* While nobody serves, a worker without CUDA is started: it is there at once, and a driver or a device
- * that hangs cannot keep it. One with CUDA follows it, and takes over as soon as it is ready. */
+/* While nobody serves, a worker without CUDA is started: it is there at once, and a driver or a
+ * device that hangs cannot keep it. One with CUDA follows it, and takes over as soon as it is
+ * ready. */
 static bool needs_stopgap(struct supervisor *s)
 {
     return s->is_ready && s->has_cuda && child_in(s, CHILD_SERVING) == NULL;
@@ -443,8 +445,8 @@ static int64_t take_time(struct supervisor *s)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-/* Signals before words: a stop that went to the whole group has been sent to the worker as well, which
- * then asks to be replaced. */
+/* Signals before words: a stop that went to the whole group has been sent to the worker as well,
+ * which then asks to be replaced. */
 static void one_round(struct supervisor *s, int64_t next_ns)
 {
     struct pollfd event[1 + CHILDREN_MAX];

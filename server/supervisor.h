@@ -1,9 +1,9 @@
 /* supervisor.h - the process that holds the listening sockets and keeps one worker serving.
  *
- * Door: supervise() opens the sockets, or takes the service manager's, starts a worker (serve.h) from
- * the program that it is itself, and starts the next when one dies, hangs or says that it must go.
- * Clients meanwhile wait in the backlog. It never touches a device: what a driver does to a process
- * does not reach it.
+ * Door: supervise() opens the sockets, or takes the service manager's, starts a worker (serve.h)
+ * from the program that it is itself, and starts the next when one dies, hangs or says that it must
+ * go. Clients meanwhile wait in the backlog. It never touches a device: what a driver does to a
+ * process does not reach it.
  *   SIGTERM, SIGINT   the worker drains, then both end; a second one ends both at once
  *   SIGHUP            the configuration is read again; a file that is not in order changes nothing
  *   SIGUSR2           the program and the configuration are read again for a new worker; when it is

@@ -1,4 +1,5 @@
-/* systemd.c - the two halves of sd_notify(3) that dotd needs, without its library (see systemd.h). */
+/* systemd.c - the two halves of sd_notify(3) that dotd needs, without its library (see
+ * systemd.h). */
 #include "server/systemd.h"
 
 #include <errno.h>
@@ -26,8 +27,8 @@ static bool address_make(const char *path, struct sockaddr_un *ret, socklen_t *r
     return true;
 }
 
-/* Failures are not told: a manager that hears nothing acts on its own time limits. One that does not
- * read is not waited for either: whoever waits here watches nobody. */
+/* Failures are not told: a manager that hears nothing acts on its own time limits. One that does
+ * not read is not waited for either: whoever waits here watches nobody. */
 void systemd_notify(const char *state)
 {
     const char *path = getenv("NOTIFY_SOCKET");

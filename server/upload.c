@@ -26,7 +26,8 @@ static void set_low_water(const struct connection *connection, int bytes)
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
 }
 
-/* Only of a body that is reduced as it comes: its answer is short, and nothing else is to be kept. */
+/* Only of a body that is reduced as it comes: its answer is short, and nothing else is to be
+ * kept. */
 void upload_consider(struct exchange *exchange)
 {
     struct connection *connection = exchange->connection;
@@ -37,8 +38,8 @@ void upload_consider(struct exchange *exchange)
     set_low_water(connection, PIECE_BYTES);
 }
 
-/* Where the next bytes go: to their place, if much fits there. A piece lies as it does in the body, so
- * that raw elements are aligned. */
+/* Where the next bytes go: to their place, if much fits there. A piece lies as it does in the body,
+ * so that raw elements are aligned. */
 static char *place_of(const struct exchange *exchange, size_t *ret_room)
 {
     static _Thread_local _Alignas(ALIGN) char piece[ALIGN + PIECE_BYTES];

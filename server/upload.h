@@ -1,10 +1,11 @@
 /* upload.h - the rest of a long body, read from its socket past libmicrohttpd.
  *
- * Door: upload_consider() after a piece of a body that came through the library; if much is to come, the
- * connection is taken (connection.h), and upload_on_readable() reads. The library asks for 32 KiB at
- * a time and waits before each; here the client is waited for until 256 KiB are there, and a system
- * call brings up to 1 MiB, to where the operand lies if it is held. Measured: receiving and adding so
- * costs less than the library's receiving alone, by a third where the operands come in turn.
+ * Door: upload_consider() after a piece of a body that came through the library; if much is to
+ * come, the connection is taken (connection.h), and upload_on_readable() reads. The library asks
+ * for 32 KiB at a time and waits before each; here the client is waited for until 256 KiB are
+ * there, and a system call brings up to 1 MiB, to where the operand lies if it is held. Measured:
+ * receiving and adding so costs less than the library's receiving alone, by a third where the
+ * operands come in turn.
  *
  * The library still waits for those bytes when they have been read. So the answer is sent past it
  * as well, and its connection ends; the client's goes on as a new one (loop_renew()).

@@ -1,7 +1,7 @@
 /* json.h - finds fields of a JSON object and reads them, for answers that the library knows.
  *
- * Door: json_fields() once an answer, then json_text(), json_number(), json_each() for what it found.
- * Nothing is copied but texts; what is not well-formed is told, never read past.
+ * Door: json_fields() once an answer, then json_text(), json_number(), json_each() for what it
+ * found. Nothing is copied but texts; what is not well-formed is told, never read past.
  */
 #ifndef DOTD_JSON_H
 #define DOTD_JSON_H

@@ -1,4 +1,5 @@
-/* The C client against a server: c_client_test URL [NAME]; test_c.py starts the server and says which.
+/* The C client against a server: c_client_test URL [NAME]; test_c.py starts the server and says
+ * which.
  */
 #include <math.h>
 #include <poll.h>

@@ -1,4 +1,5 @@
-/* The CUDA backend on a device that fails in the middle of a batch: what was begun does not show. */
+/* The CUDA backend on a device that fails in the middle of a batch: what was begun does not
+ * show. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

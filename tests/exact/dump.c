@@ -1,9 +1,9 @@
 /* Exact sums of hard rows, with everything that oracle.py needs to work them out again.
  *
- * usage: exact_dump [seed [rows]]; a line a row: operand type, result type, conjugate, n, the bytes of a
- * and of b in hex, and for each value sum, error_bound (bits), flags and the 192-bit integer.
- * Each row is computed by one of this machine's instruction sets, in 1 to 7 pieces that are merged in
- * any order, padded with zeros, from operands at any address.
+ * usage: exact_dump [seed [rows]]; a line a row: operand type, result type, conjugate, n, the bytes
+ * of a and of b in hex, and for each value sum, error_bound (bits), flags and the 192-bit integer.
+ * Each row is computed by one of this machine's instruction sets, in 1 to 7 pieces that are merged
+ * in any order, padded with zeros, from operands at any address.
  */
 #include <assert.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* allocations.c - allocations that fail (see allocations.h). What does not fail goes to whoever would have
- * had it, a sanitizer or the C library. */
+/* allocations.c - allocations that fail (see allocations.h). What does not fail goes to whoever
+ * would have had it, a sanitizer or the C library. */
 #include "tests/fault/allocations.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* allocations.h - malloc(), calloc(), realloc() and mmap() that fail when a test says so.
  *
- * Door: a program that links allocations.c calls the functions below. As a library of its own, put in
- * front of a daemon (LD_PRELOAD), it obeys the file that ALLOCATIONS_FILE names, which holds a struct
- * allocations. Allocations of the calling thread can be left out.
+ * Door: a program that links allocations.c calls the functions below. As a library of its own, put
+ * in front of a daemon (LD_PRELOAD), it obeys the file that ALLOCATIONS_FILE names, which holds a
+ * struct allocations. Allocations of the calling thread can be left out.
  */
 #ifndef TESTS_FAULT_ALLOCATIONS_H
 #define TESTS_FAULT_ALLOCATIONS_H

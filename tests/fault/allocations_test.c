@@ -1,5 +1,6 @@
-/* Whatever allocation fails in a request's life, once or from then on: the client gets its result, a problem
- * that says so, or the end of the connection; no memory stays taken; and the next request is answered. */
+/* Whatever allocation fails in a request's life, once or from then on: the client gets its result,
+ * a problem that says so, or the end of the connection; no memory stays taken; and the next request
+ * is answered. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +29,8 @@ static const char bytes[300 << 10]; /* enough to be summed as it comes */
 
 static char tensors[sizeof bytes + 512];
 
-/* The bytes as two tensors of int8, one row, behind the JSON of an inference. Returns the size of both. */
+/* The bytes as two tensors of int8, one row, behind the JSON of an inference. Returns the size of
+ * both. */
 static size_t tensors_write(void)
 {
     size_t n = sizeof bytes / 2;

@@ -126,8 +126,8 @@ static int connect_here(void)
     abort();
 }
 
-/* Sends what goes. Returns what is left. One who has closed already gets no more: then only its answer
- * counts. */
+/* Sends what goes. Returns what is left. One who has closed already gets no more: then only its
+ * answer counts. */
 static size_t send_some(int fd, const char *data, size_t left, const struct door_manner *manner)
 {
     size_t piece = left < SEND_BYTES ? left : SEND_BYTES;

@@ -1,8 +1,8 @@
 /* door.h - the HTTP side of the daemon in the test's own process, and a client of it.
  *
- * Door: door_open() once, then door_talk() with the bytes of requests. The loop listens on a socket of
- * this machine alone, which has no place in any network or folder; everything behind it is the daemon's, with
- * the tests' device (gpu/faulty.h) as cuda:0.
+ * Door: door_open() once, then door_talk() with the bytes of requests. The loop listens on a socket
+ * of this machine alone, which has no place in any network or folder; everything behind it is the
+ * daemon's, with the tests' device (gpu/faulty.h) as cuda:0.
  */
 #ifndef TESTS_FAULT_DOOR_H
 #define TESTS_FAULT_DOOR_H
@@ -37,7 +37,8 @@ struct door_manner {
 /* Sends data and reads until the other side closes. */
 struct door_answers door_talk(const void *data, size_t size, const struct door_manner *manner);
 
-/* Waits until nobody is connected and all memory for operands and answers is back. False: it is not. */
+/* Waits until nobody is connected and all memory for operands and answers is back. False: it is
+ * not. */
 bool door_is_clear(void);
 
 #endif

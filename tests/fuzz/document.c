@@ -1,5 +1,5 @@
-/* document.c - whole JSON documents against jansson: what it takes for JSON is JSON, what it does not is
- * none but for NaN, Infinity and a byte order mark, and the numbers of both are the same. */
+/* document.c - whole JSON documents against jansson: what it takes for JSON is JSON, what it does
+ * not is none but for NaN, Infinity and a byte order mark, and the numbers of both are the same. */
 #include <jansson.h>
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* fuzz.h - what every fuzzing target has in common: checks, the input's bytes, random cuts.
  *
- * Door: a target is one file with a LLVMFuzzerTestOneInput(). libFuzzer makes inputs up (preset fuzz);
- * elsewhere replay.c feeds it the inputs that were kept.
+ * Door: a target is one file with a LLVMFuzzerTestOneInput(). libFuzzer makes inputs up (preset
+ * fuzz); elsewhere replay.c feeds it the inputs that were kept.
  */
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H

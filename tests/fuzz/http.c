@@ -1,5 +1,6 @@
-/* http.c - the HTTP door with a real loop behind it: whatever comes through a socket, what goes back are
- * whole answers, the connection ends, no memory stays taken, and the next client is served. */
+/* http.c - the HTTP door with a real loop behind it: whatever comes through a socket, what goes
+ * back are whole answers, the connection ends, no memory stays taken, and the next client is
+ * served. */
 #include <jansson.h>
 #include <strings.h>
 
@@ -36,7 +37,8 @@ static void check_json(const char *type, const char *body, size_t size, int stat
     json_decref(root);
 }
 
-/* One answer at p; returns what comes behind it. Only an answer to HEAD has a length and no body. */
+/* One answer at p; returns what comes behind it. Only an answer to HEAD has a length and no
+ * body. */
 static const char *check_answer(const char *p, const char *end)
 {
     int status = 0;

@@ -1,4 +1,5 @@
-/* npy.c - NumPy arrays decode alike however they are cut, and whether they are kept or handed on. */
+/* npy.c - NumPy arrays decode alike however they are cut, and whether they are kept or handed
+ * on. */
 #include "tests/fuzz/decode.h"
 
 enum { MAX_BYTES = 1 << 16 };

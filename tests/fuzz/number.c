@@ -1,9 +1,10 @@
 /* number.c - one number's text against references: strtod() and strtof() of the C library, the same
- * rounded again through round-to-odd for the narrow types, and whole numbers worked out digit by digit.
+ * rounded again through round-to-odd for the narrow types, and whole numbers worked out digit by
+ * digit.
  *
- * Round-to-odd: cut towards zero, then the last bit set if anything was cut off. What is rounded from
- * that to fewer bits is rounded once. Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly
- * rounded sums", 2008.
+ * Round-to-odd: cut towards zero, then the last bit set if anything was cut off. What is rounded
+ * from that to fewer bits is rounded once. Source: S. Boldo, G. Melquiond, "Emulation of FMA and
+ * correctly rounded sums", 2008.
  */
 #include "tests/fuzz/fuzz.h"
 

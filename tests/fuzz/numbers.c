@@ -1,5 +1,5 @@
-/* numbers.c - arrays of numbers are read alike however they are cut, and whether their type is known
- * before them or only after. */
+/* numbers.c - arrays of numbers are read alike however they are cut, and whether their type is
+ * known before them or only after. */
 #include <inttypes.h>
 
 #include "proto/numbers.h"

@@ -1,5 +1,5 @@
-/* query.c - query strings decode alike when any of their bytes are percent-encoded, into as many elements
- * as commas say. */
+/* query.c - query strings decode alike when any of their bytes are percent-encoded, into as many
+ * elements as commas say. */
 #include "tests/fuzz/decode.h"
 
 enum { MAX_BYTES = 1 << 20, MAX_RESULTS = 1 };

@@ -1,4 +1,5 @@
-/* replay.c - feeds a target the inputs that were kept: each file of the folders named, each file named. */
+/* replay.c - feeds a target the inputs that were kept: each file of the folders named, each file
+ * named. */
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>

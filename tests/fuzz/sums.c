@@ -1,8 +1,9 @@
-/* sums.c - exact sums and sums in the making against one wide integer, for every type and instruction set.
+/* sums.c - exact sums and sums in the making against one wide integer, for every type and
+ * instruction set.
  *
- * The oracle is as plain as can be: every product is a whole number of units of 2^-2148, the smallest of
- * float64's products; all of them are added up in two's complement of 4480 bits, bit by bit where that is
- * simplest, and the total is rounded by looking at its bits from the top.
+ * The oracle is as plain as can be: every product is a whole number of units of 2^-2148, the
+ * smallest of float64's products; all of them are added up in two's complement of 4480 bits, bit by
+ * bit where that is simplest, and the total is rounded by looking at its bits from the top.
  */
 #include <assert.h>
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* words.c - values of headers and options: what is read is read within bounds, and reads the same again. */
+/* words.c - values of headers and options: what is read is read within bounds, and reads the same
+ * again. */
 #include <inttypes.h>
 
 #include "proto/encoding.h"

@@ -1,5 +1,5 @@
-/* Sums in the making and long jobs on every CUDA device: the bits of the CPU's whole row, wherever it
- * is cut and whoever sums the pieces; skipped by name where there is no device.
+/* Sums in the making and long jobs on every CUDA device: the bits of the CPU's whole row, wherever
+ * it is cut and whoever sums the pieces; skipped by name where there is no device.
  *
  *   cuda_partial_test [N]      rows of N elements: the emulated device is slow
  */

@@ -1,5 +1,6 @@
-/* A CUDA device that is lost for good in the middle of service: its jobs are answered by the CPU, with the
- * same bits, and nothing is asked of it again; skipped by name where there is no device. */
+/* A CUDA device that is lost for good in the middle of service: its jobs are answered by the CPU,
+ * with the same bits, and nothing is asked of it again; skipped by name where there is no
+ * device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The memory limit: the least of what control groups, a process's own limits and the machine allow. */
+/* The memory limit: the least of what control groups, a process's own limits and the machine
+ * allow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

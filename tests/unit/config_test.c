@@ -1,4 +1,5 @@
-/* Settings: which place wins, what is refused and in which words, and what is printed reads back. */
+/* Settings: which place wins, what is refused and in which words, and what is printed reads
+ * back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

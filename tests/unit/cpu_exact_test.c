@@ -262,8 +262,8 @@ static void every_short_length_is_exact(void **state)
         }
 }
 
-/* Exponents from one end of the type to the other, one pair of them a block: every number of levels,
- * and what lies beyond. */
+/* Exponents from one end of the type to the other, one pair of them a block: every number of
+ * levels, and what lies beyond. */
 static void every_distance_of_exponents_is_exact(void **state)
 {
     (void)state;
@@ -289,8 +289,8 @@ static void every_distance_of_exponents_is_exact(void **state)
     }
 }
 
-/* Products that lie close together, anywhere in the type's range: where levels end at its bottom, and
- * where they begin at its top. */
+/* Products that lie close together, anywhere in the type's range: where levels end at its bottom,
+ * and where they begin at its top. */
 static void every_height_of_exponents_is_exact(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* jobs.h - devices of few bounds, a small job for them, and what must hold of it when it is back, for
- * the tests of gpu.h. Included once, by a cmocka program. */
+/* jobs.h - devices of few bounds, a small job for them, and what must hold of it when it is back,
+ * for the tests of gpu.h. Included once, by a cmocka program. */
 #ifndef TESTS_UNIT_JOBS_H
 #define TESTS_UNIT_JOBS_H
 

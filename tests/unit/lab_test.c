@@ -1,4 +1,5 @@
-/* The lab's thread: jobs run in turn, refused, dropped, drained; devices, rungs over rows, timing. */
+/* The lab's thread: jobs run in turn, refused, dropped, drained; devices, rungs over rows,
+ * timing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

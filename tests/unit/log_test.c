@@ -240,8 +240,8 @@ static void automatic_format_is_json_beside_a_terminal(void **state)
     assert_int_equal(capture_end()[0], '{');
 }
 
-/* Both ends of a new pseudo-terminal; *ret_end is where programs write. -1: this system has none, as
- * some sandboxes do. */
+/* Both ends of a new pseudo-terminal; *ret_end is where programs write. -1: this system has none,
+ * as some sandboxes do. */
 static int terminal_open(int *ret_end)
 {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -260,8 +260,8 @@ static int terminal_open(int *ret_end)
     return terminal;
 }
 
-/* The line that a terminal shows, with the colour of its level; raw: line ends as they come. Without
- * a terminal the test is skipped. */
+/* The line that a terminal shows, with the colour of its level; raw: line ends as they come.
+ * Without a terminal the test is skipped. */
 static const char *terminal_line(void)
 {
     struct termios mode;

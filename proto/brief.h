@@ -104,6 +104,14 @@ static inline bool brief_float32(double value, char *out)
     return !float64_may_be_midpoint(value) || (double)narrow == value;
 }
 
+/* For every type: float16 and bfloat16 never doubt, see below. */
+static inline bool brief_unknown(double value, char *out)
+{
+    memcpy(out, &value, sizeof value);
+    return !float64_may_be_midpoint(value) || (double)(float)value == value ||
+           (double)(int64_t)value == value;
+}
+
 /* The float64 always settles these types: their midpoints have 12 bits at most, so that a decimal of
  * up to 15 places is one of them, or differs by 2^-12 5^-15 of it at least, which is over 2^-53. */
 static inline bool brief_narrow(double value, struct narrow type, char *out)
@@ -143,11 +151,11 @@ static inline __attribute__((always_inline)) bool brief_store(const char *text, 
         return brief_whole(value, INT32_MIN, INT32_MAX, sizeof(int32_t), out);
     case DTYPE_INT64:
         return brief_whole(value, INT64_MIN, INT64_MAX, sizeof(int64_t), out);
-    default:
+    case DTYPE_FLOAT64:
         memcpy(out, &value, sizeof value);
-        if (dtype == DTYPE_FLOAT64 || !float64_may_be_midpoint(value))
-            return true;
-        return (double)(int64_t)value == value;
+        return true;
+    default:
+        return brief_unknown(value, out);
     }
 }
 

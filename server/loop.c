@@ -249,7 +249,8 @@ static void look_around(struct loop *loop)
     for (int i = 0; i < event_count; i++)
         connection_on_event(&loop->connections, event[i].data.ptr);
     intake_accept(&loop->intake, loop->now_ns);
-    loop->looked_ns = loop->now_ns;
+    /* In the next round again while there is something: long bodies are read here, by pieces. */
+    loop->looked_ns = event_count > 0 ? 0 : loop->now_ns;
 }
 
 /* Idle to our knowledge, but a request may lie unread in the socket. */

@@ -73,3 +73,9 @@ enum error problem_limit(struct problem *problem, uint64_t limit, const char *se
     problem->setting = setting;
     return problem->error;
 }
+
+enum error problem_at(struct problem *problem, uint64_t offset)
+{
+    problem->offset = (int64_t)offset;
+    return problem->error;
+}

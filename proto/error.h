@@ -109,4 +109,7 @@ enum error problem_set(struct problem *problem, enum error error, const char *fo
  * problem's error. */
 enum error problem_limit(struct problem *problem, uint64_t limit, const char *setting);
 
+/* Adds the byte in the body. Returns the problem's error. */
+enum error problem_at(struct problem *problem, uint64_t offset);
+
 #endif

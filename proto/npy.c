@@ -126,7 +126,7 @@ static enum error ends_early(const struct npy_body *body, uint64_t end, struct p
                 body->done == 1 && end == body->array_start
                     ? ": it holds two .npy arrays, one after the other"
                     : "");
-    problem->offset = (int64_t)end;
+    (void)problem_at(problem, end);
     return pointer_set(problem, "%s", pointer_of(body));
 }
 
@@ -178,8 +178,7 @@ static enum error body_feed(struct decoder *decoder, const char *data, size_t si
     if (err != ERR_OK || size == 0)
         return err;
     problem_set(problem, ERR_LENGTH, "the body goes on after two .npy arrays");
-    problem->offset = (int64_t)body->received_bytes;
-    return problem->error;
+    return problem_at(problem, body->received_bytes);
 }
 
 static enum error body_finish(struct decoder *decoder, struct problem *problem)

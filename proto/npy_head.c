@@ -13,19 +13,13 @@ enum {
 
 const char npy_magic[NPY_MAGIC_BYTES] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
-static enum error fail_at(struct problem *problem, size_t offset)
-{
-    problem->offset = (int64_t)offset;
-    return problem->error;
-}
-
 static enum error check_prelude(const char *data, size_t size, struct problem *problem)
 {
     for (size_t i = 0; i < size && i < NPY_MAGIC_BYTES; i++) {
         if (data[i] != npy_magic[i]) {
             problem_set(problem, ERR_SYNTAX,
                         "a .npy array begins with \\x93NUMPY; numpy.save() writes one");
-            return fail_at(problem, i);
+            return problem_at(problem, i);
         }
     }
     if (size <= NPY_MAGIC_BYTES || (data[NPY_MAGIC_BYTES] >= 1 && data[NPY_MAGIC_BYTES] <= 3))
@@ -33,7 +27,7 @@ static enum error check_prelude(const char *data, size_t size, struct problem *p
     problem_set(problem, ERR_UNSUPPORTED,
                 "version %d of the .npy format; versions 1, 2 and 3 are read",
                 (unsigned char)data[NPY_MAGIC_BYTES]);
-    return fail_at(problem, NPY_MAGIC_BYTES);
+    return problem_at(problem, NPY_MAGIC_BYTES);
 }
 
 enum error npy_head_size(const char *data, size_t size, size_t *ret, struct problem *problem)
@@ -69,7 +63,7 @@ static enum error not_well_formed(const struct cursor *cursor, const char *what,
                                   struct problem *problem)
 {
     problem_set(problem, ERR_SYNTAX, "the .npy header is not well-formed: %s", what);
-    return fail_at(problem, (size_t)(cursor->at - cursor->start));
+    return problem_at(problem, (size_t)(cursor->at - cursor->start));
 }
 
 static void skip_blanks(struct cursor *cursor)

@@ -90,7 +90,7 @@ static const char *blank_skip(const char *p, const char *end)
 static enum error problem_locate(const struct numbers *n, const struct piece *piece, const char *at,
                                  int levels, struct problem *problem)
 {
-    problem->offset = (int64_t)(piece->offset + (uint64_t)(at - piece->data));
+    (void)problem_at(problem, piece->offset + (uint64_t)(at - piece->data));
     return nest_locate(&n->nest, levels, problem);
 }
 

@@ -2,8 +2,8 @@
  *
  * The JSON is read as that of json.c is: arrays of numbers go into the operands' buffer while they
  * arrive, jansson reads what is left. By then the tensors that follow as bytes are known. Two that
- * are one row go to the request's sink as they arrive (rounds.h), if there is one and they are worth
- * it; of others each byte is copied once, to its place.
+ * are one row go to the request's sink as they arrive (rounds.h), if there is one and they are
+ * worth it; of others each byte is copied once, to its place.
  */
 #include "proto/oip.h"
 
@@ -113,8 +113,7 @@ static enum error goes_on(const struct oip *oip, struct problem *problem)
                 "the body goes on after the %" PRIu64
                 " bytes of its JSON and its tensors' binary_data_size",
                 oip->received_bytes);
-    problem->offset = (int64_t)oip->received_bytes;
-    return problem->error;
+    return problem_at(problem, oip->received_bytes);
 }
 
 /* Takes what data has of the tensor that is due. */
@@ -181,8 +180,7 @@ static enum error ends_early(const struct oip *oip, struct problem *problem)
         problem_set(problem, ERR_LENGTH,
                     "the body ends %" PRIu64 " bytes short of a tensor's binary_data_size",
                     oip->document.blob[oip->blob_index].bytes - oip->blob_bytes);
-    problem->offset = (int64_t)oip->received_bytes;
-    return problem->error;
+    return problem_at(problem, oip->received_bytes);
 }
 
 static enum error oip_finish(struct decoder *decoder, struct problem *problem)

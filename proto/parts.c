@@ -5,12 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-static enum error fail_at(struct problem *problem, uint64_t offset)
-{
-    problem->offset = (int64_t)offset;
-    return problem->error;
-}
-
 /* ---- header values ------------------------------------------------------------------------- */
 
 static const char *skip_blanks(const char *text)
@@ -105,8 +99,8 @@ bool parts_are_over(const struct parts *parts)
 
 /* How far no delimiter begins, as two bytes of each stretch of nearly its length tell: where one of
  * them is none of a delimiter's, no delimiter lies across both. Of most bodies nearly all stretches
- * are passed over so. Were it one byte, of random bytes one in fourteen would not tell: a branch that
- * cannot be foretold so often costs as much as all the rest. */
+ * are passed over so. Were it one byte, of random bytes one in fourteen would not tell: a branch
+ * that cannot be foretold so often costs as much as all the rest. */
 static size_t skip_stretches(const struct parts *parts, const char *data, size_t size)
 {
     const size_t length = parts->delimiter_size, step = length - 1;
@@ -301,7 +295,7 @@ static enum error between_next(struct parts *parts, const char *data, size_t siz
     }
     parts->offset += used;
     *ret_used = used;
-    return err == ERR_OK ? err : fail_at(problem, parts->offset);
+    return err == ERR_OK ? err : problem_at(problem, parts->offset);
 }
 
 enum error parts_next(struct parts *parts, const char *data, size_t size, size_t *ret_used,

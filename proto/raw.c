@@ -3,9 +3,9 @@
  *
  * The bytes are the operands. A body that is one row goes to the request's sink as it arrives
  * (rounds.h), if there is one: interleaved always, concatenated when its length is known and worth
- * it. Otherwise a piece is copied once, to its place in the request's buffer. With the length or the
- * shapes known the places are known before the first byte, the buffer is sized once and b starts
- * aligned. A chunked body without shapes grows, and b follows a directly.
+ * it. Otherwise a piece is copied once, to its place in the request's buffer. With the length or
+ * the shapes known the places are known before the first byte, the buffer is sized once and b
+ * starts aligned. A chunked body without shapes grows, and b follows a directly.
  */
 #include "proto/encoding.h"
 
@@ -258,8 +258,7 @@ static enum error wrong_length(const struct raw *raw, uint64_t offset, const cha
                 what, offset, raw->expected_bytes,
                 raw->is_announced ? "announced" : "asked for by dtype and the shapes",
                 is_whole ? "" : BINARY_HINT);
-    problem->offset = (int64_t)offset;
-    return problem->error;
+    return problem_at(problem, offset);
 }
 
 /* Where the next byte goes, and how many after it go there in one piece. */

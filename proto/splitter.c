@@ -31,12 +31,6 @@ void splitter_fini(struct splitter *splitter)
     text_fini(&splitter->skeleton);
 }
 
-static enum error fail_at(struct problem *problem, uint64_t offset)
-{
-    problem->offset = (int64_t)offset;
-    return problem->error;
-}
-
 /* The character of "\u00XX" at escape, 0 for any other: names hold letters and digits only. What
  * strtoul() takes beyond four digits is no JSON, and the parser says so. */
 static char unicode_letter(const char *escape, size_t size)
@@ -269,7 +263,7 @@ static enum error take_byte(struct splitter *splitter, char byte, struct problem
     else if (err == ERR_OK)
         err = structure_byte(splitter, byte, problem);
     if (err != ERR_OK)
-        return fail_at(problem, splitter->body_bytes);
+        return problem_at(problem, splitter->body_bytes);
     splitter->body_bytes++;
     return ERR_OK;
 }
@@ -308,7 +302,7 @@ static enum error array_begin(struct splitter *splitter, struct problem *problem
     if (err == ERR_OK)
         return ERR_OK;
     problem_set(problem, err, "no memory for one more operand");
-    return fail_at(problem, splitter->array_start);
+    return problem_at(problem, splitter->array_start);
 }
 
 static enum error operand_reserve(struct splitter *splitter, struct problem *problem)
@@ -335,7 +329,7 @@ static enum error operand_note(struct splitter *splitter, const char brackets[st
     if (err == ERR_OK)
         err = skeleton_append(splitter, placeholder, (size_t)size, problem);
     if (err != ERR_OK)
-        return fail_at(problem, splitter->array_start);
+        return problem_at(problem, splitter->array_start);
     *ret = &splitter->operand[splitter->operand_count++];
     **ret =
         (struct operand){.skeleton_end = splitter->skeleton.size, .body_end = splitter->body_bytes};
@@ -393,7 +387,7 @@ static enum error base64_begin(struct splitter *splitter, struct problem *proble
     splitter->array_start = splitter->body_bytes;
     if (buffer_align(splitter->buffer, &splitter->bytes_start) != ERR_OK) {
         problem_set(problem, ERR_NOMEM, "no memory for one more operand");
-        return fail_at(problem, splitter->array_start);
+        return problem_at(problem, splitter->array_start);
     }
     base64_reserve(splitter);
     splitter->body_bytes++;
@@ -431,7 +425,7 @@ static enum error base64_read(struct splitter *splitter, const char *data, size_
     if (written > 0 && buffer->used + written > splitter->max_bytes)
         return operands_too_large(splitter->max_bytes, problem);
     buffer->used += written;
-    return err == ERR_OK ? err : fail_at(problem, splitter->body_bytes);
+    return err == ERR_OK ? err : problem_at(problem, splitter->body_bytes);
 }
 
 static enum error base64_piece(struct splitter *splitter, const char *data, size_t size,
@@ -482,7 +476,7 @@ enum error splitter_finish(struct splitter *splitter, struct problem *problem)
 {
     if (!splitter->has_begun) {
         problem_set(problem, ERR_SYNTAX, "the body is empty%s", splitter->form->hint);
-        return fail_at(problem, splitter->body_bytes);
+        return problem_at(problem, splitter->body_bytes);
     }
     if (splitter->numbers == NULL && !splitter->in_base64)
         return ERR_OK;
@@ -490,7 +484,7 @@ enum error splitter_finish(struct splitter *splitter, struct problem *problem)
     array_pointer(splitter, pointer, sizeof pointer);
     problem_set(problem, ERR_SYNTAX, "the body ends inside %s",
                 splitter->in_base64 ? "a string of base64" : "an array of numbers");
-    fail_at(problem, splitter->body_bytes);
+    (void)problem_at(problem, splitter->body_bytes);
     return pointer_set(problem, "%s", pointer);
 }
 

@@ -26,11 +26,10 @@
 /* One array or string that was taken out. */
 struct operand {
     struct numbers *numbers; /* owned; NULL when it was read as its final dtype */
-    struct tensor
-        tensor;        /* not set while numbers awaits numbers_convert(); of a string, its offset */
-    size_t size_bytes; /* of a string's bytes */
-    size_t skeleton_end; /* the skeleton goes on here after the placeholder, */
-    uint64_t body_end;   /* and the body here after what was taken out */
+    struct tensor tensor;    /* set once numbers_convert() is done; of a string, its offset alone */
+    size_t size_bytes;       /* of a string's bytes */
+    size_t skeleton_end;     /* the skeleton goes on here after the placeholder, */
+    uint64_t body_end;       /* and the body here after what was taken out */
 };
 
 enum splitter_expect { EXPECT_KEY, EXPECT_COLON, EXPECT_VALUE, EXPECT_COMMA };

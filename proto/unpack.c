@@ -76,8 +76,7 @@ static enum error not_well_formed(const struct unpacker *unpacker, const char *w
 {
     problem_set(problem, ERR_SYNTAX, "the body is not whole as %s: %s", names[unpacker->coding],
                 what != NULL ? what : "it wants a dictionary");
-    problem->offset = (int64_t)(unpacker->received_bytes - unpacker->stream.avail_in);
-    return problem->error;
+    return problem_at(problem, unpacker->received_bytes - unpacker->stream.avail_in);
 }
 
 /* Decompresses as much as the buffer holds, and hands it on. */

@@ -190,11 +190,22 @@ static bool is_blank(char byte)
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-static enum error json_begin(struct multipart *body, struct problem *problem)
+static enum error json_begin(struct multipart *body, uint64_t offset, struct problem *problem)
 {
+    body->start = offset;
     enum error err = numbers_create(&body->numbers[body->is_b], &body->request->buffer,
                                     body->request->options.dtype, body->max_bytes);
     return err == ERR_OK ? err : problem_set(problem, err, "no memory for one more operand");
+}
+
+static enum error not_one_array(const struct multipart *body, char byte, uint64_t offset,
+                                struct problem *problem)
+{
+    char shown[16];
+    problem_set(problem, ERR_SYNTAX, "%s is %s %s; it is to be one JSON array",
+                pointer_of(body) + 1, body->is_done ? "an array and then" : "no array but",
+                byte_print(byte, shown));
+    return problem_at(problem, offset - body->start);
 }
 
 /* Blanks may stand around the array, nothing else. */
@@ -202,32 +213,22 @@ static enum error json_feed(struct multipart *body, const char *data, size_t siz
                             struct problem *problem)
 {
     struct numbers **numbers = &body->numbers[body->is_b];
-    size_t used = 0;
-    if (*numbers == NULL || body->is_done) {
-        while (used < size && is_blank(data[used]))
-            used++;
-        if (used == size)
-            return ERR_OK;
-        if (body->is_done || data[used] != '[') {
-            char shown[16];
-            problem_set(problem, ERR_SYNTAX, "%s is %s %s; it is to be one JSON array",
-                        pointer_of(body) + 1, body->is_done ? "an array and then" : "no array but",
-                        byte_print(data[used], shown));
-            problem->offset = (int64_t)(offset + used - body->start);
-            return problem->error;
-        }
-        body->start = offset + used;
-        enum error err = json_begin(body, problem);
+    enum error err = ERR_OK;
+    for (size_t used = 0, taken = 1; used < size; used += taken, taken = 1) {
+        if (*numbers == NULL && data[used] == '[')
+            err = json_begin(body, offset + used, problem);
         if (err != ERR_OK)
             return err;
+        if (*numbers == NULL || body->is_done) {
+            if (!is_blank(data[used]))
+                return not_one_array(body, data[used], offset + used, problem);
+            continue;
+        }
+        err = numbers_feed(*numbers, data + used, size - used, &taken, &body->is_done, problem);
+        if (err != ERR_OK)
+            return pointer_prefix(problem, pointer_of(body));
     }
-    size_t taken;
-    enum error err =
-        numbers_feed(*numbers, data + used, size - used, &taken, &body->is_done, problem);
-    if (err != ERR_OK)
-        return pointer_prefix(problem, pointer_of(body));
-    used += taken;
-    return used < size ? json_feed(body, data + used, size - used, offset + used, problem) : ERR_OK;
+    return ERR_OK;
 }
 
 /* Read as its type already, it is an operand; else it waits for the end. */
@@ -239,8 +240,7 @@ static enum error json_end(struct multipart *body, uint64_t offset, struct probl
                     *numbers == NULL ? "%s is empty; it is to be a JSON array"
                                      : "%s ends inside its array",
                     pointer_of(body) + 1);
-        problem->offset = (int64_t)(offset - body->start);
-        return problem->error;
+        return problem_at(problem, offset - body->start);
     }
     if (body->request->options.dtype == DTYPE_UNKNOWN)
         return ERR_OK;
@@ -310,8 +310,7 @@ static enum error npy_part_feed(struct multipart *body, const char *data, size_t
     if (err != ERR_OK || used == size)
         return err;
     problem_set(problem, ERR_LENGTH, "%s goes on after its .npy array", pointer_of(body) + 1);
-    problem->offset = (int64_t)(offset + used - body->start);
-    return problem->error;
+    return problem_at(problem, offset + used - body->start);
 }
 
 /* Bytes of an operand whose kind is known; the first of them is at offset of the body. */
@@ -360,9 +359,8 @@ static enum error operand_end(struct multipart *body, struct problem *problem)
     else if (err == ERR_OK && body->kind == PART_RAW)
         err = operands_end(&body->operands, problem);
     else if (err == ERR_OK && !body->is_done) {
-        err =
-            problem_set(problem, ERR_LENGTH, "%s ends inside its .npy array", pointer_of(body) + 1);
-        problem->offset = (int64_t)(end - body->start);
+        problem_set(problem, ERR_LENGTH, "%s ends inside its .npy array", pointer_of(body) + 1);
+        err = problem_at(problem, end - body->start);
     }
     npy_fini(&body->npy);
     npy_init(&body->npy);
@@ -420,8 +418,7 @@ static enum error check_whole(const struct multipart *body, struct problem *prob
     if (!parts_are_over(&body->parts)) {
         problem_set(problem, ERR_SYNTAX, "the body ends before its last boundary, %s--",
                     body->parts.delimiter + 2);
-        problem->offset = (int64_t)body->parts.offset;
-        return problem->error;
+        return problem_at(problem, body->parts.offset);
     }
     if (body->present == 3)
         return ERR_OK;

@@ -19,9 +19,9 @@ enum { GROUP_DIGITS = 4, GROUP_BYTES = 3, BLOCK_GROUPS = 8, ALL_DIGITS = 0xf };
     ['+'] = D(62), ['-'] = D(62), ['/'] = D(63), ['_'] = D(63)
 /* clang-format on */
 
-/* What a digit brings to the three bytes of its group, the first byte lowest, by its place among the
- * four; and above them a bit that it is one. So a group is four loads, and whether all are digits is
- * asked of many groups at once. */
+/* What a digit brings to the three bytes of its group, the first byte lowest, by its place among
+ * the four; and above them a bit that it is one. So a group is four loads, and whether all are
+ * digits is asked of many groups at once. */
 #define FIRST(value)  (1U << 24 | (value) << 2)
 #define SECOND(value) (1U << 25 | (value) >> 4 | ((value)&15) << 12)
 #define THIRD(value)  (1U << 26 | (value) >> 2 << 8 | ((value)&3) << 22)
@@ -138,22 +138,39 @@ static enum error escape_byte(struct base64 *base64, char byte, unsigned char *r
                               struct problem *problem)
 {
     char *escape = base64->escape;
-    escape[base64->escape_size++] = byte;
-    *ret = 0;
-    if (base64->escape_size == 2 && byte == '/')
-        *ret = '/';
-    else if (base64->escape_size == BASE64_ESCAPE_BYTES)
-        *ret = (unsigned char)(hex_digit(escape[4]) << 4 | hex_digit(escape[5]));
-    bool is_wrong = (base64->escape_size == 2 && byte != '/' && byte != 'u') ||
-                    (base64->escape_size > 2 && base64->escape_size < 5 && byte != '0') ||
-                    (base64->escape_size >= 5 && hex_digit(byte) == 16);
+    const unsigned size = ++base64->escape_size;
+    escape[size - 1] = byte;
+    unsigned char character = 0;
+    if (size == 2 && byte == '/')
+        character = '/';
+    else if (size == BASE64_ESCAPE_BYTES)
+        character = (unsigned char)(hex_digit(escape[4]) << 4 | hex_digit(escape[5]));
+    bool is_wrong = (size == 2 && byte != '/' && byte != 'u') ||
+                    (size > 2 && size < 5 && byte != '0') || (size >= 5 && hex_digit(byte) == 16) ||
+                    (size == BASE64_ESCAPE_BYTES && character == 0);
     if (is_wrong)
         return refuse("an escape of another character", problem);
-    if (*ret != 0)
+    if (character != 0)
         base64->escape_size = 0;
-    else if (base64->escape_size == BASE64_ESCAPE_BYTES)
-        return refuse("an escape of another character", problem);
+    *ret = character;
     return ERR_OK;
+}
+
+/* A digit, padding, a byte of an escape, or the closing quote, which is *ret_done. */
+static enum error take_byte(struct base64 *base64, char byte, char *out, size_t *ret_size,
+                            bool *ret_done, struct problem *problem)
+{
+    unsigned char character = (unsigned char)byte;
+    *ret_size = 0;
+    if (byte == '\\' || base64->escape_size > 0) {
+        enum error err = escape_byte(base64, byte, &character, problem);
+        if (err != ERR_OK || character == 0)
+            return err;
+    } else if (byte == '"') {
+        *ret_done = true;
+        return finish(base64, out, ret_size, problem);
+    }
+    return take_character(base64, character, out, ret_size, problem);
 }
 
 enum error base64_feed(struct base64 *base64, const char *text, size_t size, size_t *ret_used,
@@ -171,16 +188,8 @@ enum error base64_feed(struct base64 *base64, const char *text, size_t size, siz
             if (used == size)
                 break;
         }
-        size_t more = 0;
-        unsigned char byte = (unsigned char)text[used];
-        bool is_escape = byte == '\\' || base64->escape_size > 0;
-        done = byte == '"' && !is_escape;
-        if (done)
-            err = finish(base64, out + written, &more, problem);
-        else if (is_escape)
-            err = escape_byte(base64, text[used], &byte, problem);
-        if (err == ERR_OK && !done && !(is_escape && byte == 0))
-            err = take_character(base64, byte, out + written, &more, problem);
+        size_t more;
+        err = take_byte(base64, text[used], out + written, &more, &done, problem);
         used += err == ERR_OK;
         written += more;
     }

@@ -2,8 +2,8 @@
  *
  * The region is cut into granules; every granule has a record beside the region. A run of granules
  * is free, or one large block, or a slab of small blocks of one class. A large block grows into the
- * free run behind it where there is one. A free small block holds the link of its class's list in its
- * own first bytes.
+ * free run behind it where there is one. A free small block holds the link of its class's list in
+ * its own first bytes.
  */
 #include "gpu/pool.h"
 
@@ -115,22 +115,29 @@ static void run_link(struct pool *pool, struct area *area, uint32_t run)
         pool->granule[next].previous = run;
 }
 
-/* First fit; the rest stays free. NO_RUN when there is none. */
+/* Gives the run so many granules, of which those from `free` on were a free run; the rest of that
+ * stays free. */
+static void run_claim(struct pool *pool, struct area *area, uint32_t run, uint32_t length,
+                      enum run_state state, uint32_t free)
+{
+    const uint32_t end = run + length, rest = free + pool->granule[free].length - end;
+    run_unlink(pool, area, free);
+    run_mark(pool, run, length, state);
+    if (rest > 0) {
+        run_mark(pool, end, rest, RUN_FREE);
+        run_link(pool, area, end);
+    }
+}
+
+/* First fit. NO_RUN when there is none. */
 static uint32_t run_take(struct pool *pool, struct area *area, uint32_t length,
                          enum run_state state)
 {
     uint32_t run = area->free;
     while (run != NO_RUN && pool->granule[run].length < length)
         run = pool->granule[run].next;
-    if (run == NO_RUN)
-        return NO_RUN;
-    uint32_t rest = pool->granule[run].length - length;
-    run_unlink(pool, area, run);
-    run_mark(pool, run, length, state);
-    if (rest > 0) {
-        run_mark(pool, run + length, rest, RUN_FREE);
-        run_link(pool, area, run + length);
-    }
+    if (run != NO_RUN)
+        run_claim(pool, area, run, length, state, run);
     return run;
 }
 
@@ -142,13 +149,7 @@ static bool run_extend(struct pool *pool, struct area *area, uint32_t run, uint3
     assert(granule[run].state == RUN_LARGE && length > granule[run].length);
     if (end >= area->end || granule[end].state != RUN_FREE || granule[end].length < more)
         return false;
-    uint32_t rest = granule[end].length - more;
-    run_unlink(pool, area, end);
-    run_mark(pool, run, length, RUN_LARGE);
-    if (rest > 0) {
-        run_mark(pool, run + length, rest, RUN_FREE);
-        run_link(pool, area, run + length);
-    }
+    run_claim(pool, area, run, length, RUN_LARGE, end);
     return true;
 }
 

@@ -1,12 +1,13 @@
 /* place.h - what a job would take on a device: the cost model behind PLACE_AUTO. Arithmetic only.
  *
- * Door: measure.h fills a model in; place_time_ns() says what a job takes by it, place_choose() which
- * of several devices has it done first, place_crossover() from which size on another device is the
- * better one.
+ * Door: measure.h fills a model in; place_time_ns() says what a job takes by it, place_choose()
+ * which of several devices has it done first, place_crossover() from which size on another device
+ * is the better one.
  *
- * A job of one row takes what rows of about its size took: a line through the measured sizes, because
- * neither device is linear as a whole (operands read in place, then copied; caches). Whatever a job
- * has beside its bytes is added: further rows, and products whose operands others read as well.
+ * A job of one row takes what rows of about its size took: a line through the measured sizes,
+ * because neither device is linear as a whole (operands read in place, then copied; caches).
+ * Whatever a job has beside its bytes is added: further rows, and products whose operands others
+ * read as well.
  */
 #ifndef GPU_PLACE_H
 #define GPU_PLACE_H
@@ -28,20 +29,21 @@ enum place_kind place_kind_of(enum dtype dtype, enum accuracy accuracy);
 
 /* One type of elements, fast or exact. */
 struct place_cost {
-    double row_ns[PLACE_SIZES];           /* of a single row of place_bytes[] bytes */
-    double further_ns[PLACE_ROW_LENGTHS]; /* of each further row of place_row_lengths[] elements,
-                                               beside what its bytes take */
-    double term_ns;                       /* of a product whose operands were read for others */
+    double row_ns[PLACE_SIZES]; /* of a single row of place_bytes[] bytes */
+    /* Of each further row of place_row_lengths[] elements, beside what its bytes take. */
+    double further_ns[PLACE_ROW_LENGTHS];
+    double term_ns; /* of a product whose operands were read for others */
 };
 
 struct place_model {
     struct place_cost cost[DTYPE_COUNT][PLACE_KINDS];
-    double unpinned_ns
-        [PLACE_SIZES];     /* of place_bytes[] that do not lie in pinned memory: so much more */
-    double memory_byte_ns; /* the CPU's, of bytes beyond the largest size, which no cache holds:
-                                        the least, whatever is computed */
-    double handoff_ns;     /* the CPU's: the way through its queue and back. In a CUDA
-                                        device's row_ns, as nothing is computed there without it */
+    double unpinned_ns[PLACE_SIZES]; /* so much more, of bytes that do not lie in pinned memory */
+    /* The CPU's, of bytes beyond the largest size, which no cache holds: the least, whatever is
+     * computed. */
+    double memory_byte_ns;
+    /* The CPU's: the way through its queue and back. Of a CUDA device row_ns has it, as nothing is
+     * computed there without. */
+    double handoff_ns;
 };
 
 /* Makes what was measured usable, whatever noise there was: no time is below zero, and more bytes
@@ -51,8 +53,8 @@ void place_smooth(struct place_model *model);
 /* On a device that has nothing else to do, without the hand-off. */
 double place_time_ns(const struct place_model *model, const struct job_size *size, bool is_pinned);
 
-/* What the job adds to the time of those behind it: all of it on the CPU; on a CUDA device, where what
- * waits shares launches, what it takes beyond the smallest one. */
+/* What the job adds to the time of those behind it: all of it on the CPU; on a CUDA device, where
+ * what waits shares launches, what it takes beyond the smallest one. */
 double place_load_ns(const struct place_model *model, const struct job_size *size, bool is_pinned,
                      bool is_cuda);
 
@@ -70,8 +72,8 @@ struct place_offer {
 int place_choose(const struct place_offer *offer, int count, const struct job_size *size,
                  bool is_pinned);
 
-/* The fewest operand bytes of a single row that a CUDA device, with nothing waiting anywhere, has done
- * before the CPU; UINT64_MAX: none. inline_terms as in struct gpu_config. */
+/* The fewest operand bytes of a single row that a CUDA device, with nothing waiting anywhere, has
+ * done before the CPU; UINT64_MAX: none. inline_terms as in struct gpu_config. */
 uint64_t place_crossover(const struct place_model *cpu, const struct place_model *cuda,
                          const struct job_size *kind, bool is_pinned, uint64_t inline_terms);
 

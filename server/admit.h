@@ -11,9 +11,10 @@ struct exchange;
 /* ERR_CLOSED: the server drains. ERR_STARTING: no device is known to be right yet. */
 enum error admit_open(const struct exchange *exchange, struct problem *problem);
 
-/* ERR_MEDIA: the body is compressed, or in a way that is not read. */
-enum error admit_plain(const struct exchange *exchange, struct problem *problem);
+/* How the body is compressed. ERR_MEDIA: in a way that is not read, or in several. */
 enum error admit_coding(const struct exchange *exchange, enum coding *ret, struct problem *problem);
+/* ERR_MEDIA: it is compressed, where that is not read. */
+enum error admit_plain(const struct exchange *exchange, struct problem *problem);
 
 /* What a decoder is told: BODY_CHUNKED when nobody knows how long the body is, decompressed. */
 uint64_t admit_body_bytes(const struct exchange *exchange, enum coding coding);

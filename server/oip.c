@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "server/admit.h"
 #include "server/answer.h"
 #include "server/exchange.h"
 #include "server/loop.h"
@@ -71,11 +72,7 @@ enum error oip_index_body(struct exchange *exchange, const char *data, size_t si
                           struct problem *problem)
 {
     (void)data, (void)size;
-    if (exchange->body_bytes <= LIMIT_INDEX_BODY_BYTES)
-        return ERR_OK;
-    (void)problem_set(problem, ERR_TOO_LARGE, "the body is larger than %d bytes",
-                      LIMIT_INDEX_BODY_BYTES);
-    return problem_limit(problem, LIMIT_INDEX_BODY_BYTES, NULL);
+    return admit_size(exchange, LIMIT_INDEX_BODY_BYTES, NULL, problem);
 }
 
 /* ---- a model ------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* base64.c - base64 in JSON decodes alike however it is cut, and back to the bytes it was made of. */
+/* base64.c - base64 in JSON decodes alike however it is cut, and back to the bytes it was made
+ * of. */
 #include "tests/fuzz/decode.h"
 
 enum { MAX_BYTES = 1 << 16 };
@@ -66,18 +67,13 @@ static void check_bytes(const struct decode_how *how, const uint8_t *data, size_
 static void check_text(const struct decode_how *how, const uint8_t *data, size_t size,
                        struct cuts cuts)
 {
-    struct decoding whole, pieces;
     char *body = malloc(size + 100);
     CHECK(body != NULL, "no memory");
     size_t used = append(body, 0, "{\"b\":[],\"a\":{\"dtype\":\"u1\",\"base64\":\"");
     if (size > 0)
         memcpy(body + used, data, size);
     used = append(body, used + size, "\"}}");
-    decode(&whole, how, body, used, (struct cuts){0});
-    decode(&pieces, how, body, used, cuts);
-    check_same_decoding(&whole, &pieces);
-    decoding_fini(&whole);
-    decoding_fini(&pieces);
+    check_any_cuts(how, body, used, cuts);
     free(body);
 }
 

@@ -34,16 +34,32 @@ enum error feed(struct decoder *decoder, const void *body, size_t size, struct c
     return err == ERR_OK ? decoder_finish(decoder, problem) : err;
 }
 
+void decoding_init(struct decoding *decoding, bool has_sink, uint64_t sink_min_bytes)
+{
+    memset(decoding, 0, sizeof *decoding);
+    request_init(&decoding->request, &buffer_heap);
+    problem_clear(&decoding->problem);
+    decoding->sink = (struct sink){.take = take, .context = decoding, .min_bytes = sink_min_bytes};
+    if (has_sink)
+        decoding->request.sink = &decoding->sink;
+}
+
+void decoding_judge(struct decoding *decoding, size_t max_bytes)
+{
+    struct request *request = &decoding->request;
+    if (decoding->error == ERR_OK)
+        decoding->error = request_check(request, MAX_RESULTS, &decoding->problem);
+    CHECK(decoding->error == decoding->problem.error, "error %d, problem %d", decoding->error,
+          decoding->problem.error);
+    CHECK(request->buffer.used <= max_bytes || max_bytes == 0, "%zu bytes of %zu",
+          request->buffer.used, max_bytes);
+}
+
 void decode(struct decoding *ret, const struct decode_how *how, const void *body, size_t size,
             struct cuts cuts)
 {
     struct decoder *decoder = NULL;
-    memset(ret, 0, sizeof *ret);
-    request_init(&ret->request, &buffer_heap);
-    problem_clear(&ret->problem);
-    ret->sink = (struct sink){.take = take, .context = ret, .min_bytes = how->sink_min_bytes};
-    if (how->has_sink)
-        ret->request.sink = &ret->sink;
+    decoding_init(ret, how->has_sink, how->sink_min_bytes);
     ret->request.content_type = how->content_type;
     ret->error = options_from_query(&ret->request.options, how->query, NULL, NULL, &ret->problem);
     if (ret->error == ERR_OK)
@@ -54,11 +70,7 @@ void decode(struct decoding *ret, const struct decode_how *how, const void *body
     if (ret->error == ERR_OK)
         ret->error = feed(decoder, body, size, cuts, &ret->problem);
     decoder_destroy(decoder);
-    if (ret->error == ERR_OK)
-        ret->error = request_check(&ret->request, MAX_RESULTS, &ret->problem);
-    CHECK(ret->error == ret->problem.error, "error %d, problem %d", ret->error, ret->problem.error);
-    CHECK(ret->request.buffer.used <= how->max_bytes || how->max_bytes == 0, "%zu bytes of %zu",
-          ret->request.buffer.used, how->max_bytes);
+    decoding_judge(ret, how->max_bytes);
 }
 
 void decoding_fini(struct decoding *decoding)

@@ -17,11 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .body_bytes = choice & 0x80 ? BODY_CHUNKED : input.size,
         .max_bytes = choice & 0x40 ? 256 : MAX_BYTES,
     };
-    struct decoding whole, pieces;
-    decode(&whole, &how, input.data, input.size, (struct cuts){0});
-    decode(&pieces, &how, input.data, input.size, cuts);
-    check_same_decoding(&whole, &pieces);
-    decoding_fini(&whole);
-    decoding_fini(&pieces);
+    check_any_cuts(&how, input.data, input.size, cuts);
     return 0;
 }

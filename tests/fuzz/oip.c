@@ -2,7 +2,7 @@
 #include "proto/oip.h"
 #include "tests/fuzz/decode.h"
 
-enum { MAX_BYTES = 1 << 16, MAX_RESULTS = 1 << 20 };
+enum { MAX_BYTES = 1 << 16 };
 
 struct how {
     unsigned model;
@@ -12,46 +12,18 @@ struct how {
     bool has_sink;
 };
 
-static void append(char **text, size_t *size, const void *data, size_t more)
-{
-    char *grown = realloc(*text, *size + more);
-    CHECK(grown != NULL, "no memory");
-    memcpy(grown + *size, data, more);
-    *text = grown;
-    *size += more;
-}
-
-static void take(void *context, const void *a, const void *b, uint64_t n)
-{
-    struct decoding *decoding = context;
-    size_t bytes = n * dtype_size(decoding->request.options.dtype),
-           before = decoding->streamed_bytes;
-    CHECK(n > 0 && bytes <= LIMIT_PIECE_BYTES, "%zu bytes at once", bytes);
-    append(&decoding->streamed[0], &decoding->streamed_bytes, a, bytes);
-    append(&decoding->streamed[1], &before, b, bytes);
-}
-
 static void infer(struct decoding *ret, struct oip_call *ret_call, const struct how *how,
                   const struct input *body, struct cuts cuts)
 {
     struct decoder *decoder = NULL;
-    memset(ret, 0, sizeof *ret);
     *ret_call = (struct oip_call){.model = oip_model(how->model)};
-    request_init(&ret->request, &buffer_heap);
-    problem_clear(&ret->problem);
-    ret->sink = (struct sink){.take = take, .context = ret};
-    if (how->has_sink)
-        ret->request.sink = &ret->sink;
+    decoding_init(ret, how->has_sink, 0);
     ret->error = oip_decoder_create(&decoder, ret_call, &ret->request, how->length, how->body_bytes,
                                     how->max_bytes, &ret->problem);
     if (ret->error == ERR_OK)
         ret->error = feed(decoder, body->data, body->size, cuts, &ret->problem);
     decoder_destroy(decoder);
-    if (ret->error == ERR_OK)
-        ret->error = request_check(&ret->request, MAX_RESULTS, &ret->problem);
-    CHECK(ret->error == ret->problem.error, "error %d, problem %d", ret->error, ret->problem.error);
-    CHECK(ret->request.buffer.used <= how->max_bytes, "%zu bytes of %zu", ret->request.buffer.used,
-          how->max_bytes);
+    decoding_judge(ret, how->max_bytes);
 }
 
 /* Whichever came first was called a. */

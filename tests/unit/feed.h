@@ -1,4 +1,5 @@
-/* feed.h - a body given to a decoder in random pieces. */
+/* feed.h - a body given to a decoder in random pieces, and what a sink gets of it. Included by
+ * cmocka programs. */
 #ifndef TESTS_UNIT_FEED_H
 #define TESTS_UNIT_FEED_H
 
@@ -8,8 +9,8 @@
 #include "proto/encoding.h"
 #include "tests/random.h"
 
-/* In pieces of at most `most` bytes, to its end. Each is a copy, so that a sanitizer sees a read beyond
- * it, or at its place already. Returns the first error, or decoder_finish()'s. */
+/* In pieces of at most `most` bytes, to its end. Each is a copy, so that a sanitizer sees a read
+ * beyond it, or at its place already. Returns the first error, or decoder_finish()'s. */
 static inline enum error feed(struct decoder *decoder, const char *body, size_t size, size_t most,
                               struct problem *problem)
 {
@@ -30,6 +31,22 @@ static inline enum error feed(struct decoder *decoder, const char *body, size_t 
         at += piece;
     }
     return err == ERR_OK ? decoder_finish(decoder, problem) : err;
+}
+
+struct taken {
+    char a[4096], b[4096];
+    size_t size, element_size;
+};
+
+/* The take() of a struct sink. */
+static inline void taken_add(void *context, const void *a, const void *b, uint64_t n)
+{
+    struct taken *taken = (struct taken *)context;
+    size_t size = n * taken->element_size;
+    assert_in_range(taken->size + size, 1, sizeof taken->a);
+    memcpy(taken->a + taken->size, a, size);
+    memcpy(taken->b + taken->size, b, size);
+    taken->size += size;
 }
 
 #endif

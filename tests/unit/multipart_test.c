@@ -19,22 +19,6 @@ enum { MAX_BYTES = 1 << 16 };
 
 #define TYPE "multipart/form-data; boundary=xyz"
 
-/* What went to a sink. */
-struct taken {
-    char a[1024], b[1024];
-    size_t size, element_size;
-};
-
-static void take(void *context, const void *a, const void *b, uint64_t n)
-{
-    struct taken *taken = context;
-    size_t size = n * taken->element_size;
-    assert_in_range(taken->size + size, 1, sizeof taken->a);
-    memcpy(taken->a + taken->size, a, size);
-    memcpy(taken->b + taken->size, b, size);
-    taken->size += size;
-}
-
 /* Decodes body in random pieces of at most so many bytes. */
 static enum error decode(struct request *request, const struct sink *sink, const char *type,
                          const char *query, const char *body, size_t size, size_t most,
@@ -313,7 +297,7 @@ static void one_row_is_handed_on(void **state)
         for (int j = 3; j < KINDS; j++) {
             struct text form;
             struct taken taken = {.element_size = 4};
-            const struct sink sink = {take, &taken, 24, NULL};
+            const struct sink sink = {taken_add, &taken, 24, NULL};
             struct request request;
             struct problem problem;
             text_init(&form);

@@ -17,6 +17,9 @@ OPERATIONS = [
     for path, operations in CONTRACT["paths"].items()
     for method, operation in operations.items()
 ]
+each_operation = pytest.mark.parametrize(
+    "method, path, operation", OPERATIONS, ids=[f"{m} {p}" for m, p, _ in OPERATIONS]
+)
 
 
 def resolve(node):
@@ -67,9 +70,7 @@ def check_answer(answer, operation):
     jsonschema.Draft202012Validator(schema).validate(answer.json())
 
 
-@pytest.mark.parametrize(
-    "method, path, operation", OPERATIONS, ids=[f"{m} {p}" for m, p, _ in OPERATIONS]
-)
+@each_operation
 def test_every_example_is_answered_as_the_contract_says(daemon, method, path, operation):
     path = targets(path, operation)
     for body in bodies(operation):
@@ -85,14 +86,32 @@ def test_every_example_is_answered_as_the_contract_says(daemon, method, path, op
             jsonschema.Draft202012Validator(schema).validate(body)
 
 
-@pytest.mark.parametrize(
-    "method, path, operation", OPERATIONS, ids=[f"{m} {p}" for m, p, _ in OPERATIONS]
-)
+@each_operation
 def test_every_refusal_has_the_form_that_the_contract_says(daemon, method, path, operation):
     path = targets(path, operation)
     answer = daemon.call(method.upper(), path, b"x" * 9000, {"Content-Type": "application/json"})
     assert answer.status >= 400
     check_answer(answer, operation)
+
+
+def test_every_header_of_our_own_stands_in_the_contract(daemon):
+    """Of results, which tell most when they are not JSON, and of refusals of all kinds."""
+    operations = CONTRACT["paths"]
+    dot, infer = operations["/v1/dot"]["post"], operations["/v2/models/{model}/infer"]["post"]
+    whole = {"a": [1e308], "b": [1e308], "id": "7", "diagnostics": True}
+    raw, brotli = {"Accept": "application/octet-stream"}, {"Content-Encoding": "br"}
+    served = [
+        (dot, daemon.dot(whole, headers=raw)),
+        (dot, daemon.dot({"a": [[1], [2]], "b": [3]}, headers=raw)),
+        (dot, daemon.dot("{}", headers=brotli)),
+        (dot, daemon.dot({"a": [1], "b": [2], "device": "cuda"})),
+        (infer, daemon.call("POST", "/v2/models/dot/infer", b"{}", brotli)),
+        (infer, daemon.call("POST", "/v2/models/dot/infer?nonesuch=1", b"{}")),
+    ]
+    for operation, answer in served:
+        responses = operation["responses"]
+        told = resolve(responses.get(str(answer.status), responses["default"]))["headers"]
+        assert set(answer.headers) - {"Date", "Content-Length", "Content-Type"} <= set(told)
 
 
 def test_the_contract_is_served_as_it_was_written(daemon):

@@ -74,7 +74,7 @@ def test_curl_sends_forms(daemon, tmp_path):
     for b_file in ("b.f32", "b.json;type=application/json"):
         fields = ["dtype=float32", f"a=@{tmp_path}/a.npy", f"b=@{tmp_path}/{b_file}"]
         answer = curl(daemon, *(word for field in fields for word in ("-F", field)))
-        assert f'"bits": "{expected["bits"][0:]}"' in answer, answer
+        assert f'"bits": "{expected["bits"]}"' in answer, answer
     assert '"result": 32.0' in curl(daemon, "-F", "a=[1,2,3]", "-F", "b=[4,5,6]")
 
 

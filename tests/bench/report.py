@@ -11,14 +11,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORES = len(os.sched_getaffinity(0))
 
 
+def processors():
+    """Of what model, and how many this process may use."""
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return f"{model[1] if model else platform.machine()}, {CORES} cores"
+
+
 def machine(*more):
     """The machine, what else is to be named, and the commit."""
-    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     commit = subprocess.check_output(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True
     ).strip()
-    words = [model[1] if model else platform.machine(), f"{CORES} cores"]
-    return ", ".join([*words, f"Linux {platform.release()}", *more]) + f"; commit {commit}"
+    return ", ".join([processors(), f"Linux {platform.release()}", *more]) + f"; commit {commit}"
 
 
 def write(name, title, text):

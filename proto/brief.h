@@ -112,8 +112,9 @@ static inline bool brief_unknown(double value, char *out)
            (double)(int64_t)value == value;
 }
 
-/* The float64 always settles these types: their midpoints have 12 bits at most, so that a decimal of
- * up to 15 places is one of them, or differs by 2^-12 5^-15 of it at least, which is over 2^-53. */
+/* The float64 always settles these types: their midpoints have 12 bits at most, so that a decimal
+ * of up to 15 places is one of them, or differs by 2^-12 5^-15 of it at least, which is over
+ * 2^-53. */
 static inline bool brief_narrow(double value, struct narrow type, char *out)
 {
     uint16_t bits = narrow_bits(value, type);

@@ -64,8 +64,8 @@ struct connections {
     void (*on_cancel)(struct connection *connection);
 };
 
-/* Also watches for the client's leaving. libmicrohttpd may miss it: it waits for a further edge after
- * a short read, and there is none when the end came together with the last bytes. */
+/* Also watches for the client's leaving. libmicrohttpd may miss it: it waits for a further edge
+ * after a short read, and there is none when the end came together with the last bytes. */
 struct connection *connection_create(struct connections *all, struct MHD_Connection *mhd, int fd,
                                      int64_t now_ns);
 void connection_destroy(struct connections *all, struct connection *connection);
@@ -82,11 +82,12 @@ void connection_watch(struct connections *all, struct connection *connection, bo
 /* Wakes libmicrohttpd, which does not know what was read meanwhile: only to end the connection. */
 void connection_give_back(struct connections *all, struct connection *connection);
 
-/* Parts the client's socket from a connection that is taken: a new descriptor of it. What is given back
- * is an end that nobody is at. -1: out of descriptors, and nothing has changed. */
+/* Parts the client's socket from a connection that is taken: a new descriptor of it. What is given
+ * back is an end that nobody is at. -1: out of descriptors, and nothing has changed. */
 int connection_part(struct connections *all, struct connection *connection);
 
-/* Sends a whole answer in the middle of a request, which libmicrohttpd cannot. False: it is cut off. */
+/* Sends a whole answer in the middle of a request, which libmicrohttpd cannot. False: it is cut
+ * off. */
 bool connection_say(struct connection *connection, const struct text *answer);
 
 /* The same, and nothing after it. The caller then lets libmicrohttpd close the connection; it
@@ -100,8 +101,8 @@ void connection_cut(struct connection *connection);
  * that the answer is not lost to the reset that closing over unread bytes would send. */
 void connection_linger(struct connections *all, struct connection *connection, int64_t now_ns);
 
-/* epoll has something to say: the client has left; or it lingers and is readable, and then what came
- * is read and forgotten, and the connection destroyed at its end or cap. */
+/* epoll has something to say: the client has left; or it lingers and is readable, and then what
+ * came is read and forgotten, and the connection destroyed at its end or cap. */
 void connection_on_event(struct connections *all, struct connection *connection);
 
 /* The time for draining is over: jobs that no device has begun are dropped. */
@@ -113,7 +114,8 @@ void connections_end_taken(struct connections *all);
 /* From now on a connection may be idle for idle_ms only; those that are, for so long from now. */
 void connections_hurry_idle(struct connections *all, int64_t now_ns, uint64_t idle_ms);
 
-/* Ends every connection whose phase is over its time. Returns the next deadline, INT64_MAX: none. */
+/* Ends every connection whose phase is over its time. Returns the next deadline, INT64_MAX:
+ * none. */
 int64_t connections_expire(struct connections *all, int64_t now_ns);
 
 #endif

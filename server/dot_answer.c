@@ -54,7 +54,8 @@ enum error dot_settle_form(struct exchange *exchange, struct problem *problem)
 }
 
 /* Stamps are consecutive, so the parts add up to the time from the first byte to now. What a stream
- * added while its body came, and its waiting for a device, is taken out of the time of receiving. */
+ * added while its body came, and its waiting for a device, is taken out of the time of
+ * receiving. */
 static struct timing timing_of(const struct exchange *exchange)
 {
     const struct dot_exchange *dot = &exchange->dot;

@@ -1,4 +1,5 @@
-/* dot_answer.h - the answer to a dot product: in which form it was asked for, and how that is sent. */
+/* dot_answer.h - the answer to a dot product: in which form it was asked for, and how that is
+ * sent. */
 #ifndef SERVER_DOT_ANSWER_H
 #define SERVER_DOT_ANSWER_H
 

@@ -91,11 +91,11 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
     return exchange;
 }
 
-/* Header fields as libmicrohttpd 0.9 leaves them in its buffer: where each lies tells what it hides.
- * It joins a folded line to the name of the header before, in other memory, and cuts a value at a
- * NUL, so that fields are no longer neighbours; it takes a line that begins with a colon for the end
- * of the head. What follows would be taken for the body by one server and for a request by another.
- * Version 1.0 refuses all of that itself. */
+/* Header fields as libmicrohttpd 0.9 leaves them in its buffer: where each lies tells what it
+ * hides. It joins a folded line to the name of the header before, in other memory, and cuts a value
+ * at a NUL, so that fields are no longer neighbours; it takes a line that begins with a colon for
+ * the end of the head. What follows would be taken for the body by one server and for a request by
+ * another. Version 1.0 refuses all of that itself. */
 struct head_walk {
     struct head *head;
     bool is_watched; /* by us, not by the library */
@@ -337,7 +337,8 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     loop_awake(loop);
     if (exchange == NULL)
         return;
-    /* A suspended connection cannot complete; one that was resumed can, when its client has gone. */
+    /* A suspended connection cannot complete; one that was resumed can, when its client has
+     * gone. */
     assert(exchange->state != EXCHANGE_WORK && !exchange->is_paused);
     *closure = NULL;
     exchange->connection->exchange = NULL;

@@ -9,8 +9,8 @@
  *
  * One that is refused, or whose client leaves, while devices still have jobs of it is kept as an
  * orphan, without a connection, until they are back.
- * Everything is touched by the loop's own thread only; while it is out a worker has exchange->job, and
- * the lab job_problem and lab_call as well, and reads dot.rung.
+ * Everything is touched by the loop's own thread only; while it is out a worker has exchange->job,
+ * and the lab job_problem and lab_call as well, and reads dot.rung.
  */
 #ifndef SERVER_EXCHANGE_H
 #define SERVER_EXCHANGE_H
@@ -87,12 +87,12 @@ enum { STATUS_LEFT = 499 };
 /* Whose exchange->job it is. Any thread that has the job. */
 struct exchange *exchange_of_job(struct job *job);
 
-/* What became of the job that is back: its error, or ERR_DEADLINE when it was begun in time but took
- * too long. */
+/* What became of the job that is back: its error, or ERR_DEADLINE when it was begun in time but
+ * took too long. */
 enum error exchange_job_error(const struct exchange *exchange);
 
-/* For the loop. A job is back: with the last one the connection wakes and the handler answers on the
- * next run. A deadline has passed: 504 at once, whatever the device does. */
+/* For the loop. A job is back: with the last one the connection wakes and the handler answers on
+ * the next run. A deadline has passed: 504 at once, whatever the device does. */
 void exchange_on_job(struct exchange *exchange, struct job *job);
 void exchange_on_deadline(struct deadline *deadline);
 void exchange_on_left(struct connection *connection);

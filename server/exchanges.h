@@ -1,7 +1,7 @@
 /* exchanges.h - the exchanges of one loop: those that are kept for reuse, and their ids.
  *
- * Door: exchange_new() and exchange_free(), on the loop's thread only. An answer's memory stays with
- * the exchange, so that the next request writes into memory that is there and warm.
+ * Door: exchange_new() and exchange_free(), on the loop's thread only. An answer's memory stays
+ * with the exchange, so that the next request writes into memory that is there and warm.
  */
 #ifndef SERVER_EXCHANGES_H
 #define SERVER_EXCHANGES_H

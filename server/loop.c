@@ -1,13 +1,14 @@
 /* loop.c - the HTTP thread (see loop.h).
  *
- * Order of one round: sleep in libmicrohttpd's own epoll, which then serves what is ready; take completed
- * jobs and resume their connections, and those of requests that are late; accept, and see who has
- * left; end what is over its deadline. Workers and other loops reach a loop through two lock-free lists
- * and an eventfd, which is written only when the loop sleeps.
+ * Order of one round: sleep in libmicrohttpd's own epoll, which then serves what is ready; take
+ * completed jobs and resume their connections, and those of requests that are late; accept, and see
+ * who has left; end what is over its deadline. Workers and other loops reach a loop through two
+ * lock-free lists and an eventfd, which is written only when the loop sleeps.
  *
  * What else may wake the loop is watched in the same epoll, with events that have no pointer:
  * libmicrohttpd, from 0.9.40 to 2.0, takes those for a wake-up and nothing more. A round costs one
- * system call; an epoll of our own around the library's costs one more, 1.1 us for whoever is alone.
+ * system call; an epoll of our own around the library's costs one more, 1.1 us for whoever is
+ * alone.
  */
 #include "server/loop.h"
 
@@ -290,7 +291,8 @@ static void set_durations(struct loop *loop, const struct config *config)
     loop->durations_of = config;
 }
 
-/* Live settings may have changed, or the end begun. Who is in a phase already keeps its time there. */
+/* Live settings may have changed, or the end begun. Who is in a phase already keeps its time
+ * there. */
 static void settle_durations(struct loop *loop)
 {
     const struct config *config = loop->http->config;

@@ -41,7 +41,8 @@ bool loop_is_quiet(struct loop *loop); /* while draining: no request begun, none
                                           leaving: nobody connected */
 void loop_wake(struct loop *loop);     /* from any thread: go round once */
 
-/* Likewise, after something was put where the loop looks before it sleeps: free while it is busy. */
+/* Likewise, after something was put where the loop looks before it sleeps: free while it is
+ * busy. */
 void loop_wake_if_sleeping(struct loop *loop);
 
 struct intake *loop_intake(struct loop *loop); /* for other loops' intakes */
@@ -61,8 +62,8 @@ struct deadlines *loop_deadlines(struct loop *loop);
 struct job_port *loop_port(struct loop *loop);       /* where jobs of this loop complete */
 struct job_port *loop_slice_port(struct loop *loop); /* the same for those of a stream (stream.h) */
 
-/* Of a connection that was taken, its request answered: the client may ask again, on the same one for
- * him and a new one for libmicrohttpd. */
+/* Of a connection that was taken, its request answered: the client may ask again, on the same one
+ * for him and a new one for libmicrohttpd. */
 void loop_renew(struct loop *loop, struct connection *connection);
 
 /* The loop's thread counts, any reads (metrics.h). */

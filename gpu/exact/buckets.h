@@ -1,7 +1,8 @@
 /* buckets.h - float64 products of any exponent, one by one: an integer for each 16 exponents.
  *
- * Door: exact_buckets_add(), then exact_buckets_flush() once into limbs. For products that are too far
- * apart for the vector unit's levels (cpu_exact.h). 12 KiB, so that they stay in the first cache.
+ * Door: exact_buckets_add(), then exact_buckets_flush() once into limbs. For products that are too
+ * far apart for the vector unit's levels (cpu_exact.h). 12 KiB, so that they stay in the first
+ * cache.
  *
  * Idea      R. Neal's large accumulator (arXiv 1505.05571), with 16 exponents sharing a bucket, which
  *           takes a shift and gives a table a sixteenth as large; and a table for each sign, because

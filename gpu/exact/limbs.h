@@ -1,9 +1,9 @@
 /* limbs.h - the fixed-point accumulator: a number so wide that no sum of products ever rounds.
  *
  * Door: one description for CPU and GPU, plain C that nvcc compiles too. exact_layout_of() says how
- * wide; exact_add_*() deposit; exact_carry() and exact_merge() keep limbs small; exact_value() rounds
- * the total once. Adding integers is associative: every order, grid, slicing and device ends with
- * the same number, hence with the same bits.
+ * wide; exact_add_*() deposit; exact_carry() and exact_merge() keep limbs small; exact_value()
+ * rounds the total once. Adding integers is associative: every order, grid, slicing and device ends
+ * with the same number, hence with the same bits.
  *
  * Idea      value = sum of limb[i] * 2^(32 i + base), limbs of 64 bits and either sign. A deposit
  *           touches three limbs and carries nothing; the upper half of each limb is room to wait.
@@ -105,8 +105,8 @@ EXACT_SHARED uint64_t exact_bits_of(double value)
     return bits;
 }
 
-/* Adds magnitude * 2^(position + base), negated if sign is -1 and not if it is 0. The number must end
- * below the top limb's upper half, and the limb after its first one must exist. One deposit. */
+/* Adds magnitude * 2^(position + base), negated if sign is -1 and not if it is 0. The number must
+ * end below the top limb's upper half, and the limb after its first one must exist. One deposit. */
 EXACT_SHARED void exact_add_word(int64_t *limb, uint64_t magnitude, int position, int64_t sign)
 {
     int64_t *at = limb + position / 32;
@@ -119,8 +119,8 @@ EXACT_SHARED void exact_add_word(int64_t *limb, uint64_t magnitude, int position
         at[2] += ((int64_t)high ^ sign) - sign;
 }
 
-/* A finite float64 of one of the float layouts: for float32's a whole multiple of 2^-298 that is below
- * 2^278. One deposit. */
+/* A finite float64 of one of the float layouts: for float32's a whole multiple of 2^-298 that is
+ * below 2^278. One deposit. */
 EXACT_SHARED void exact_add_float64(int64_t *limb, int base, double value)
 {
     const uint64_t bits = exact_bits_of(value);
@@ -263,7 +263,8 @@ EXACT_SHARED double exact_compose(uint64_t significand, int quantum)
 }
 
 /* limb is carried and not negative; top is its highest limb that is not zero, which may exceed 32
- * bits. Bits from `position` on, of which there are at most 64; none if position is above the top. */
+ * bits. Bits from `position` on, of which there are at most 64; none if position is above the
+ * top. */
 EXACT_SHARED uint64_t exact_bits_from(const int64_t *limb, int top, int position)
 {
     const int first = position / 32 < top ? position / 32 : top;
@@ -326,7 +327,8 @@ EXACT_SHARED void exact_round_cut(const struct exact_cut *cut, struct exact_form
         ret->error_bound = INFINITY;
         ret->flags = FLAG_INEXACT | FLAG_OVERFLOW;
     } else if (is_inexact) {
-        /* Half a quantum; for float64's smallest that is no float64, and the bound is rounded up. */
+        /* Half a quantum; for float64's smallest that is no float64, and the bound is rounded
+         * up. */
         ret->error_bound = exact_compose(1, quantum > -1074 ? quantum - 1 : quantum);
         ret->flags = FLAG_INEXACT;
         if (significand >> (format.precision - 1) == 0)

@@ -1,8 +1,9 @@
 /* part.h - one real exact sum in the making, on the CPU: limbs that know which of them are in use.
  *
- * Door: exact_part_init(), exact_part_add() and its sisters, exact_part_merge(), exact_part_round().
- * Callers need not count deposits: a carry happens when it must. Rounding looks at the limbs between
- * the lowest and the highest deposit only, so that a short row of float64 does not pay for 134.
+ * Door: exact_part_init(), exact_part_add() and its sisters, exact_part_merge(),
+ * exact_part_round(). Callers need not count deposits: a carry happens when it must. Rounding looks
+ * at the limbs between the lowest and the highest deposit only, so that a short row of float64 does
+ * not pay for 134.
  */
 #ifndef GPU_EXACT_PART_H
 #define GPU_EXACT_PART_H

@@ -1,8 +1,8 @@
 /* sum.c - one exact dot product in the making (see sum.h).
  *
- * Blocks of products go the road that their exponents allow (cpu_exact.h): through the vector unit as
- * whole numbers on a few grids; one by one where exponents lie too far apart or too low, or for the
- * few products of a short row; and where an operand is not finite, looking at every product.
+ * Blocks of products go the road that their exponents allow (cpu_exact.h): through the vector unit
+ * as whole numbers on a few grids; one by one where exponents lie too far apart or too low, or for
+ * the few products of a short row; and where an operand is not finite, looking at every product.
  */
 #include "gpu/exact/sum.h"
 

@@ -172,8 +172,8 @@ template <typename Columns, int PART_COUNT, int GRID_COUNT, int COUNT> class gri
         begin_grids();
     }
 
-    /* Whether products go to the grids. What is out of range seldom comes alone: the next ones go to
-     * the columns as well, until all lanes look again, or these would take turns at both. */
+    /* Whether products go to the grids. What is out of range seldom comes alone: the next ones go
+     * to the columns as well, until all lanes look again, or these would take turns at both. */
     __device__ bool takes(bool is_in_range)
     {
         is_resting_ = is_resting_ || !is_in_range;

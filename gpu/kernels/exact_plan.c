@@ -1,7 +1,7 @@
 /* exact_plan.c - how an exact task is spread over blocks (exact_plan in grid.h).
  *
- * Folding a block's accumulators costs about as much as some thousand products, and a row of several
- * blocks one more round of memory.
+ * Folding a block's accumulators costs about as much as some thousand products, and a row of
+ * several blocks one more round of memory.
  */
 #include <assert.h>
 

@@ -120,8 +120,8 @@ __device__ inline unsigned add_row(Sum &sum, const struct row &row, char *ring,
 
 /* --- results --- */
 
-/* Limbs that a warp rounds at once, one to a lane: there is room for what is carried out of them and
- * for the two limbs that are read above the highest. */
+/* Limbs that a warp rounds at once, one to a lane: there is room for what is carried out of them
+ * and for the two limbs that are read above the highest. */
 enum { SETTLE_LIMBS = 28 };
 
 /* Leaves the limbs of lanes below `count` in [0, 2^32); lane `count` takes the rest. Nearly always
@@ -138,8 +138,8 @@ __device__ inline int64_t carry_lanes(int64_t limb, int count)
     }
 }
 
-/* What exact_round() finds in one limb after the other, from limbs that are carried and not negative,
- * of which `set` are not zero. */
+/* What exact_round() finds in one limb after the other, from limbs that are carried and not
+ * negative, of which `set` are not zero. */
 __device__ inline struct exact_cut cut_lanes(int64_t limb, unsigned set, int base,
                                              struct exact_format format)
 {

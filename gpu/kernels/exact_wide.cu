@@ -194,8 +194,8 @@ struct wide_columns {
 
 /* --- accumulators --- */
 
-/* Four grids hold bits from 2^(top - 1022) down to 2^(top - 1182); a product has at most 106, so that
- * its lowest one is 2^(field - 1128) or more. */
+/* Four grids hold bits from 2^(top - 1022) down to 2^(top - 1182); a product has at most 106, so
+ * that its lowest one is 2^(field - 1128) or more. */
 enum { GRIDS = 4, SPAN = 54 };
 
 __device__ inline double real(unsigned low, unsigned upper)

@@ -128,16 +128,17 @@ __device__ inline void put_total(const struct grid_task &task, const struct grid
 
 /* --- rows by teams --- */
 
-/* Rows first, first + step, ... of a task, GRID_LOADS at most: where they begin, and how far the next
- * one is. */
+/* Rows first, first + step, ... of a task, GRID_LOADS at most: where they begin, and how far the
+ * next one is. */
 struct few_rows {
     const char *a, *b;
     uint64_t step_a, step_b; /* bytes */
     unsigned count;
 };
 
-/* A lane's share of a few rows at once, an accumulator each: short rows are not enough by themselves
- * to keep loads on their way. ONE_B: they have one and the same b, which is read once. */
+/* A lane's share of a few rows at once, an accumulator each: short rows are not enough by
+ * themselves to keep loads on their way. ONE_B: they have one and the same b, which is read
+ * once. */
 template <enum dtype DTYPE, bool ONE_B>
 __device__ inline void add_few(const struct few_rows &rows, unsigned lane, unsigned team,
                                uint32_t vectors, struct sums &s)

@@ -25,8 +25,8 @@ static bool is_on_boundary(const void *data, uint64_t stride, size_t size)
     return (uintptr_t)data % GRID_LOAD_BYTES == 0 && stride * size % GRID_LOAD_BYTES == 0;
 }
 
-/* How many lanes share a row of vectors, if rows are to be read several at a time: of real numbers, in
- * one loop, each a whole number of vectors. 0: they are not. */
+/* How many lanes share a row of vectors, if rows are to be read several at a time: of real numbers,
+ * in one loop, each a whole number of vectors. 0: they are not. */
 static uint32_t team_of(const struct grid_task *task)
 {
     const size_t size = dtype_size((enum dtype)task->dtype);

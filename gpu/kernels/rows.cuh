@@ -127,8 +127,8 @@ __device__ inline void visit_unaligned(const char *a, const char *b, uint64_t co
     }
 }
 
-/* How a row is read: operands that reach a boundary of 16 bytes together by vectors between it and the
- * last one, others by as many from their beginning; what is left over at both ends, at most 30
+/* How a row is read: operands that reach a boundary of 16 bytes together by vectors between it and
+ * the last one, others by as many from their beginning; what is left over at both ends, at most 30
  * elements, goes one to a lane. */
 struct cut {
     bool is_aligned;
@@ -195,8 +195,8 @@ template <int COUNT> __device__ inline void await_pairs()
 #endif
 }
 
-/* One element a lane of those in front of the row's vectors and behind them; and vectors that are not
- * on boundaries, which must be waited for. */
+/* One element a lane of those in front of the row's vectors and behind them; and vectors that are
+ * not on boundaries, which must be waited for. */
 template <int SIZE, typename Visitor>
 __device__ inline void visit_rest(const struct row &row, const struct cut &cut, Visitor &visitor)
 {

@@ -1,8 +1,8 @@
-/* cublas.h - what the programs that set kernels beside cuBLAS time both sides on: one stream, events,
- * a cold L2, operands on the device. Included once, by a program.
+/* cublas.h - what the programs that set kernels beside cuBLAS time both sides on: one stream,
+ * events, a cold L2, operands on the device. Included once, by a program.
  *
- * Door: stage_open(); stage_begin(), work queued on the stream, stage_end(); stage_blas() is cuBLAS's
- * side. Whatever fails ends the program.
+ * Door: stage_open(); stage_begin(), work queued on the stream, stage_end(); stage_blas() is
+ * cuBLAS's side. Whatever fails ends the program.
  */
 #ifndef TESTS_BENCH_CUBLAS_H
 #define TESTS_BENCH_CUBLAS_H

@@ -2,9 +2,9 @@
  *
  *   bench_devices [SECONDS]
  *
- * FLYING jobs are kept in flight, each of JOB_ROWS dot products of JOB_N float32 in pinned memory, by
- * number at cuda:0, then wherever gpu_place() sends a job that names no CUDA device; in turn, ROUNDS
- * times. Each sum is looked at. Rates are of operand bytes.
+ * FLYING jobs are kept in flight, each of JOB_ROWS dot products of JOB_N float32 in pinned memory,
+ * by number at cuda:0, then wherever gpu_place() sends a job that names no CUDA device; in turn,
+ * ROUNDS times. Each sum is looked at. Rates are of operand bytes.
  */
 #include <assert.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  *     bench_numbers [MiB of text]
  *
  * Text of each kind is fed in pieces of 32 KiB, as the network brings it, into a buffer that is
- * already there, so that page faults are not what is measured. MB/s is of text, median of 15, by the
- * time of the processor: other programs on the same core are not measured.
+ * already there, so that page faults are not what is measured. MB/s is of text, median of 15, by
+ * the time of the processor: other programs on the same core are not measured.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,11 +2,12 @@
  *
  *   bench_place [--all]
  *
- * For a grid of types, accuracies, lengths and batches, with operands in pinned memory and in other:
- * what the job takes on the CPU, on cuda:0 and where "auto" sends it, as medians, each beside what the
- * model measured at start expects; and how much longer than the better one auto takes. The three come
- * in turn. Without a CUDA device a second CPU stands in, which shows how well times are expected. --all:
- * a line for each job, not only for those where auto is off by more than a tenth.
+ * For a grid of types, accuracies, lengths and batches, with operands in pinned memory and in
+ * other: what the job takes on the CPU, on cuda:0 and where "auto" sends it, as medians, each
+ * beside what the model measured at start expects; and how much longer than the better one auto
+ * takes. The three come in turn. Without a CUDA device a second CPU stands in, which shows how well
+ * times are expected. --all: a line for each job, not only for those where auto is off by more than
+ * a tenth.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -30,7 +31,8 @@ enum {
 static struct gpu *gpu;
 static const void *operands[2]; /* pinned, other */
 
-/* Rows of a and of b; shared: each row of a with each of b, else one with one, or with the only one. */
+/* Rows of a and of b; shared: each row of a with each of b, else one with one, or with the only
+ * one. */
 struct shape_case {
     const char *name;
     uint64_t rows_a, rows_b, n;

@@ -1,8 +1,9 @@
 /* rows.c - many rows with one vector, fast and exact, beside cublasSgemv: float32, operands on the
  * device, every sum checked.
  *
- * Usage: bench_rows [elements of all rows, default 2^30]. All sides in one go, in turn; medians. The
- * rows repeat a block of them, so that the host knows every sum. Exit status 1: a sum was wrong.
+ * Usage: bench_rows [elements of all rows, default 2^30]. All sides in one go, in turn; medians.
+ * The rows repeat a block of them, so that the host knows every sum. Exit status 1: a sum was
+ * wrong.
  */
 #include <math.h>
 #include <stdbool.h>

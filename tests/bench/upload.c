@@ -4,11 +4,11 @@
  *   -l  the last byte comes when all others have been read
  *   -n  as many requests at once in each round, each on a connection of its own
  *   -s  the sum in the answer is checked
- * The same mebibyte is sent again and again, so that the sender stays in its cache and the server is
- * what is measured. Its elements are multiples of 1/256 below 8, so that the sum of their products is
- * known; type and layout are read in TARGET. Prints for each round the seconds from the first byte of
- * the heads until the last answer is whole, and its status; with -l, also the microseconds that an answer
- * took at the most after its last byte was sent.
+ * The same mebibyte is sent again and again, so that the sender stays in its cache and the server
+ * is what is measured. Its elements are multiples of 1/256 below 8, so that the sum of their
+ * products is known; type and layout are read in TARGET. Prints for each round the seconds from the
+ * first byte of the heads until the last answer is whole, and its status; with -l, also the
+ * microseconds that an answer took at the most after its last byte was sent.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -82,8 +82,8 @@ static void fill(struct plan *plan)
     }
 }
 
-/* Of the elements of a piece, those of a have partners: themselves, as both operands are whole pieces, or those a
- * block further on. */
+/* Of the elements of a piece, those of a have partners: themselves, as both operands are whole
+ * pieces, or those a block further on. */
 static void expect(struct plan *plan)
 {
     const uint64_t count = PIECE_BYTES / element_size(plan), block = plan->block;

@@ -2,9 +2,9 @@
  *
  *   bench_waiting [LONG_JOBS [SMALL_JOBS]]
  *
- * LONG_JOBS dot products of 10^8 float32 are kept with the device all the time, while SMALL_JOBS of two
- * elements come one after the other; then the same without the long ones. Times are from submitting
- * to completion, in microseconds.
+ * LONG_JOBS dot products of 10^8 float32 are kept with the device all the time, while SMALL_JOBS of
+ * two elements come one after the other; then the same without the long ones. Times are from
+ * submitting to completion, in microseconds.
  */
 #include <assert.h>
 #include <pthread.h>

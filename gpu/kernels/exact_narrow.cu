@@ -205,6 +205,31 @@ class narrow_sum : public gridded<narrow_columns, PART_COUNT, 2, COUNT>
     {
         return span.high < (this->top_ + 1) << 21 && span.low >= ((this->top_ - SPAN) << 21) - 1;
     }
+
+    /* Products, first all of one real sum: to the grids, or to the columns. */
+    template <int N> __device__ void add_products(const double (&p)[N])
+    {
+        enum { EACH = N / PART_COUNT };
+        struct span span = {~0u, 0};
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            widen(span, p[i]);
+        if (this->takes(holds(span))) {
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                this->grids_[i / EACH].template add<0, 1>(p[i]);
+            return;
+        }
+        this->make_room(EACH);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            if (BITS == 16)
+                put16(this->column(i / EACH), p[i]);
+            else
+                put(this->column(i / EACH), p[i]);
+            this->see(p[i]);
+        }
+    }
 };
 
 class sum_float32 : public narrow_sum<1, 4, 48>
@@ -226,22 +251,7 @@ class sum_float32 : public narrow_sum<1, 4, 48>
     {
         const double p[4] = {product(x.x, y.x), product(x.y, y.y), product(x.z, y.z),
                              product(x.w, y.w)};
-        struct span span = {~0u, 0};
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            widen(span, p[i]);
-        if (takes(holds(span))) {
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                grids_[0].add<0, 1>(p[i]);
-            return;
-        }
-        make_room(4);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            put(column(0), p[i]);
-            see(p[i]);
-        }
+        add_products(p);
     }
 };
 
@@ -264,27 +274,12 @@ class sum_bfloat16 : public narrow_sum<1, 8, 16>
     {
         const unsigned a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
         double p[8];
-        struct span span = {~0u, 0};
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             p[2 * i] = product(low_bfloat16(a[i]), low_bfloat16(b[i]));
             p[2 * i + 1] = product(high_bfloat16(a[i]), high_bfloat16(b[i]));
         }
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            widen(span, p[i]);
-        if (takes(holds(span))) {
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                grids_[0].add<0, 1>(p[i]);
-            return;
-        }
-        make_room(8);
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            put16(column(0), p[i]);
-            see(p[i]);
-        }
+        add_products(p);
     }
 };
 
@@ -316,22 +311,7 @@ class sum_complex64 : public narrow_sum<2, 4, 48>
     __device__ void add_one(unsigned x, unsigned y, unsigned u, unsigned v)
     {
         const double p[4] = {product(x, u), -product(y, v), product(x, v), product(y, u)};
-        struct span span = {~0u, 0};
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            widen(span, p[i]);
-        if (takes(holds(span))) {
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                grids_[i / 2].add<0, 1>(p[i]);
-            return;
-        }
-        make_room(2);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            put(column(i / 2), p[i]);
-            see(p[i]);
-        }
+        add_products(p);
     }
 
     unsigned flip_; /* of the sign of a's imaginary part */

@@ -200,38 +200,23 @@ static enum error no_device(const struct options *options, struct problem *probl
     return pointer_set(problem, "/device");
 }
 
-/* What the request's job will be like. */
-static struct job_size size_of(const struct request *request)
-{
-    struct job_size size = {
-        .base = request->buffer.block.data,
-        .bytes = request->buffer.used,
-        .row_count = request->result_count,
-        .dtype = request->options.dtype,
-        .accuracy = request->options.accuracy,
-    };
-    for (size_t i = 0; i < request->pair_count; i++) {
-        const struct tensor_pair *pair = &request->pair[i];
-        uint64_t rows = 1;
-        for (int axis = 0; axis < pair->result.rank; axis++)
-            rows *= pair->result.dim[axis];
-        size.term_count += rows * tensor_length(&pair->a);
-    }
-    return size;
-}
-
 /* A request that names no device goes where by_default says. */
 static enum error place(const struct exchange *exchange, enum placement by_default, int *ret,
                         struct problem *problem)
 {
-    const struct dot_exchange *dot = &exchange->dot;
-    const struct options *options = &dot->request.options;
+    const struct request *request = &exchange->dot.request;
+    const struct options *options = &request->options;
     enum placement placement = options->placement;
     if (placement == PLACE_AUTO)
         placement = by_default;
-    struct job_size size = {0};
-    if (placement == PLACE_AUTO)
-        size = size_of(&dot->request);
+    const struct job_size size = {
+        .base = request->buffer.block.data,
+        .bytes = request->buffer.used,
+        .term_count = request->term_count,
+        .row_count = request->result_count,
+        .dtype = options->dtype,
+        .accuracy = options->accuracy,
+    };
     enum error error = gpu_place(gpu_of(exchange), placement, options->device_index, &size, ret);
     return error == ERR_OK ? error : no_device(options, problem);
 }

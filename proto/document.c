@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/json_memory.h"
+#include "proto/splitter.h"
 
 const char *document_type(json_type type)
 {
@@ -87,6 +88,23 @@ enum error document_load(const char *text, size_t size, size_t flags, json_t **r
     }
     if (root == NULL)
         return refuse(text, &error, problem);
+    *ret = root;
+    return ERR_OK;
+}
+
+enum error document_finish(struct splitter *splitter, json_t **ret, struct problem *problem)
+{
+    const struct text *skeleton = &splitter->skeleton;
+    json_t *root;
+    enum error err = splitter_finish(splitter, problem);
+    if (err != ERR_OK)
+        return err;
+    err = document_load(skeleton->data, skeleton->size, 0, &root, problem);
+    if (err != ERR_OK && problem->offset >= 0)
+        return problem_at(problem, splitter_body_offset(splitter, (size_t)problem->offset));
+    if (err != ERR_OK)
+        return err;
+    assert(json_is_object(root)); /* the splitter saw its '{' */
     *ret = root;
     return ERR_OK;
 }

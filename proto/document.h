@@ -1,6 +1,6 @@
 /* document.h - a JSON text read as a whole by jansson, and in our words when it is none.
  *
- * Door: document_load() for a body, or for what the splitter leaves of one.
+ * Door: document_load() for a body, document_finish() for what the splitter leaves of one.
  */
 #ifndef PROTO_DOCUMENT_H
 #define PROTO_DOCUMENT_H
@@ -14,6 +14,12 @@
  * problem's offset counts in the text. */
 enum error document_load(const char *text, size_t size, size_t flags, json_t **ret,
                          struct problem *problem);
+
+struct splitter;
+
+/* Ends the splitter's body and reads the object that it leaves. As document_load(), and as
+ * splitter_finish(); offsets count in the body. */
+enum error document_finish(struct splitter *splitter, json_t **ret, struct problem *problem);
 
 /* "an array", "a whole number": for details of problems. */
 const char *document_type(json_type type);

@@ -392,18 +392,10 @@ static enum error document_read(struct json *json, const json_t *root, struct pr
 static enum error json_finish(struct decoder *decoder, struct problem *problem)
 {
     struct json *json = (struct json *)decoder;
-    const struct splitter *splitter = &json->splitter;
-    enum error err = splitter_finish(&json->splitter, problem);
+    json_t *root;
+    enum error err = document_finish(&json->splitter, &root, problem);
     if (err != ERR_OK)
         return err;
-    json_t *root;
-    err = document_load(splitter->skeleton.data, splitter->skeleton.size, 0, &root, problem);
-    if (err != ERR_OK) {
-        if (problem->offset >= 0)
-            problem->offset = (int64_t)splitter_body_offset(splitter, (size_t)problem->offset);
-        return err;
-    }
-    assert(json_is_object(root)); /* the splitter saw its '{' */
     err = document_read(json, root, problem);
     json_decref(root);
     return err;

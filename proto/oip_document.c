@@ -420,18 +420,10 @@ enum error oip_document_fail(const struct oip_document *document, struct problem
 
 enum error oip_document_read(struct oip_document *document, struct problem *problem)
 {
-    const struct splitter *splitter = &document->splitter;
     json_t *root;
-    enum error err = splitter_finish(&document->splitter, problem);
+    enum error err = document_finish(&document->splitter, &root, problem);
     if (err != ERR_OK)
         return oip_document_fail(document, problem);
-    err = document_load(splitter->skeleton.data, splitter->skeleton.size, 0, &root, problem);
-    if (err != ERR_OK) {
-        if (problem->offset >= 0)
-            problem->offset = (int64_t)splitter_body_offset(splitter, (size_t)problem->offset);
-        return oip_document_fail(document, problem);
-    }
-    assert(json_is_object(root)); /* the splitter saw its '{' */
     err = root_read(document, root, problem);
     json_decref(root);
     return err;

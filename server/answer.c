@@ -155,9 +155,10 @@ static void describe_problem(const struct problem *problem, const struct exchang
     *ret =
         (struct answer){.status = error_status(problem->error),
                         .content_type = is_oip ? "application/json" : "application/problem+json"};
-    /* A device that is not there stays away, and waiting does not help, except in a stopgap. */
-    bool is_stopgap = exchange != NULL && loop_http(exchange->loop)->lineage.is_stopgap;
-    if (ret->status == 503 && (problem->error != ERR_NO_DEVICE || is_stopgap))
+    /* A device that is not there stays away, unless the next process is to bring it. */
+    bool may_help = problem->error != ERR_NO_DEVICE ||
+                    (exchange != NULL && atomic_load(&loop_http(exchange->loop)->expects_cuda));
+    if (ret->status == 503 && may_help)
         answer_header(ret, "Retry-After", "1");
     if (problem->error == ERR_METHOD)
         answer_header(ret, "Allow", exchange->allow);

@@ -44,6 +44,7 @@ bool http_open(struct http **ret, const struct config *config, struct gpu *gpu, 
     http->lab = lab;
     http->sockets = sockets;
     http->lineage = *lineage;
+    http->expects_cuda = lineage->is_stopgap;
     http->loop_count = (unsigned)config->http_threads;
     http->started_ns = clock_ns();
     http->started_unix_ms = calendar_ms();
@@ -76,6 +77,11 @@ failed:
 void http_set_ready(struct http *http)
 {
     atomic_store(&http->is_ready, true);
+}
+
+void http_expect_cuda(struct http *http)
+{
+    atomic_store(&http->expects_cuda, true);
 }
 
 void http_set_config(struct http *http, const struct config *config)

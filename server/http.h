@@ -36,6 +36,10 @@ void http_set_config(struct http *http, const struct config *config);
 /* From now /readyz says yes: the self-test has passed. */
 void http_set_ready(struct http *http);
 
+/* A process with CUDA follows this one, which has it no more: who asks for it is told to come again.
+ * From any thread, before http_close(). */
+void http_expect_cuda(struct http *http);
+
 /* A heartbeat for the watchdog: until when every thread was seen to go round its loop, or to sleep
  * in it. It sees by comparing with its last call, so it is called again and again, by one
  * thread. */

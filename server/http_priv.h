@@ -26,10 +26,11 @@ struct http {
     atomic_bool may_accept;                /* main thread: false to true and back, once */
     atomic_uint accepting;                 /* loops: how many of them have the listeners in hand */
     atomic_bool is_ready;                  /* main thread: false to true, once */
-    atomic_bool is_draining; /* main thread: false to true, once; new work is refused */
-    atomic_bool is_leaving;  /* main thread: false to true, once; another process follows */
-    atomic_bool is_late;     /* main thread: false to true, once; the time for draining is over */
-    atomic_bool is_stopping; /* main thread: false to true, once; loops wind up */
+    atomic_bool expects_cuda; /* any thread: false to true, once; another process brings it */
+    atomic_bool is_draining;  /* main thread: false to true, once; new work is refused */
+    atomic_bool is_leaving;   /* main thread: false to true, once; another process follows */
+    atomic_bool is_late;      /* main thread: false to true, once; the time for draining is over */
+    atomic_bool is_stopping;  /* main thread: false to true, once; loops wind up */
     atomic_ullong answer_bytes; /* loops; memory of large answers, within the memory budget */
     pthread_mutex_t lock;       /* of quiet_changed alone; innermost */
     pthread_cond_t quiet_changed;

@@ -135,6 +135,7 @@ static void on_device_lost(void *context)
     if (!atomic_load(&s->is_tested))
         return;
     atomic_store(&s->is_device_lost, true);
+    http_expect_cuda(s->http);
     if (s->lifeline != NULL)
         lifeline_say(s->lifeline, LIFELINE_REPLACE, "a device was lost");
 }

@@ -63,6 +63,20 @@ def test_the_cpu_serves_while_the_device_of_the_next_worker_hangs(start_faulty):
     assert device_of(daemon) == "cuda:0"
 
 
+def test_who_asks_for_a_lost_device_is_told_to_come_again(start_faulty):
+    daemon = start_faulty()
+    daemon.process.send_signal(signal.SIGSTOP)  # the supervisor: no next worker yet
+    daemon.fault.say("launch")
+    assert device_of(daemon) == "cpu"
+    refused = daemon.dot(QUESTION)
+    refused.problem(503, "no-device")
+    assert refused.headers["Retry-After"] == "1"
+    daemon.fault.say("")
+    daemon.process.send_signal(signal.SIGCONT)
+    wait_alone(daemon, 2)
+    assert device_of(daemon) == "cuda:0"
+
+
 def test_a_device_that_the_next_worker_finds_wrong_stays_out_until_another_is_asked_for(
     start_faulty,
 ):

@@ -180,18 +180,10 @@ static void random_bytes_come_back(void **state)
 static enum error decode(struct request *request, const char *query, const char *body, size_t most,
                          struct problem *problem)
 {
-    struct decoder *decoder = NULL;
     const size_t size = strlen(body);
-    request_init(request, &buffer_heap);
-    problem_clear(problem);
-    enum error err = options_from_query(&request->options, query, NULL, NULL, problem);
-    if (err == ERR_OK)
-        err = decoder_create(&decoder, &encoding_json, request, size, MAX_BYTES, problem);
-    if (err == ERR_OK)
-        err = feed(decoder, body, size, most, problem);
-    decoder_destroy(decoder);
-    assert_int_equal(problem->error, err);
-    return err;
+    const struct feed_how how = {
+        .encoding = &encoding_json, .query = query, .announced = size, .max_bytes = MAX_BYTES};
+    return feed_request(request, &how, body, size, most, problem);
 }
 
 /* (1, 2) as float32, little- and big-endian, and 3 as float64. */

@@ -33,6 +33,39 @@ static inline enum error feed(struct decoder *decoder, const char *body, size_t 
     return err == ERR_OK ? decoder_finish(decoder, problem) : err;
 }
 
+struct feed_how {
+    const struct encoding *encoding;
+    const struct sink *sink; /* NULL: none; so with the next two */
+    const char *content_type, *query;
+    uint64_t announced;          /* bytes of the body */
+    size_t max_bytes;            /* of the operands */
+    enum coding coding;          /* of the body */
+    uint64_t max_unpacked_bytes; /* where it has one */
+};
+
+/* A request from its query to the end of its body, fed as above. */
+static inline enum error feed_request(struct request *request, const struct feed_how *how,
+                                      const char *body, size_t size, size_t most,
+                                      struct problem *problem)
+{
+    struct decoder *decoder = NULL;
+    request_init(request, &buffer_heap);
+    request->sink = how->sink;
+    request->content_type = how->content_type;
+    problem_clear(problem);
+    enum error err = options_from_query(&request->options, how->query, NULL, NULL, problem);
+    if (err == ERR_OK)
+        err = decoder_create(&decoder, how->encoding, request, how->announced, how->max_bytes,
+                             problem);
+    if (err == ERR_OK)
+        err = decoder_unpack(&decoder, how->coding, how->max_unpacked_bytes, problem);
+    if (err == ERR_OK)
+        err = feed(decoder, body, size, most, problem);
+    decoder_destroy(decoder);
+    assert_int_equal(problem->error, err);
+    return err;
+}
+
 struct taken {
     char a[4096], b[4096];
     size_t size, element_size;

@@ -24,20 +24,13 @@ static enum error decode(struct request *request, const struct sink *sink, const
                          const char *query, const char *body, size_t size, size_t most,
                          struct problem *problem)
 {
-    struct decoder *decoder = NULL;
-    request_init(request, &buffer_heap);
-    request->sink = sink;
-    request->content_type = type;
-    problem_clear(problem);
-    enum error err = options_from_query(&request->options, query, NULL, NULL, problem);
-    if (err == ERR_OK)
-        err = decoder_create(&decoder, &encoding_multipart, request, most % 2 ? size : BODY_CHUNKED,
-                             MAX_BYTES, problem);
-    if (err == ERR_OK)
-        err = feed(decoder, body, size, most, problem);
-    decoder_destroy(decoder);
-    assert_int_equal(problem->error, err);
-    return err;
+    const struct feed_how how = {.encoding = &encoding_multipart,
+                                 .sink = sink,
+                                 .content_type = type,
+                                 .query = query,
+                                 .announced = most % 2 ? size : BODY_CHUNKED,
+                                 .max_bytes = MAX_BYTES};
+    return feed_request(request, &how, body, size, most, problem);
 }
 
 static void add_part(struct text *form, const char *disposition, const char *type, const void *data,

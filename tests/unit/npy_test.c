@@ -227,18 +227,12 @@ static enum error decode(struct request *request, const struct sink *sink, const
                          const struct text *body, uint64_t announced, size_t most,
                          struct problem *problem)
 {
-    struct decoder *decoder = NULL;
-    request_init(request, &buffer_heap);
-    request->sink = sink;
-    problem_clear(problem);
-    enum error err = options_from_query(&request->options, query, NULL, NULL, problem);
-    if (err == ERR_OK)
-        err = decoder_create(&decoder, &encoding_npy, request, announced, MAX_BYTES, problem);
-    if (err == ERR_OK)
-        err = feed(decoder, body->data, body->size, most, problem);
-    decoder_destroy(decoder);
-    assert_int_equal(problem->error, err);
-    return err;
+    const struct feed_how how = {.encoding = &encoding_npy,
+                                 .sink = sink,
+                                 .query = query,
+                                 .announced = announced,
+                                 .max_bytes = MAX_BYTES};
+    return feed_request(request, &how, body->data, body->size, most, problem);
 }
 
 static const char *const codes[] = {"f4", "f8", "f2", "V2", "i1", "u1", "i4", "i8", "c8", "c16"};

@@ -85,18 +85,12 @@ static enum error decode(struct request *request, const struct sink *sink, const
                          const char *body, size_t size, uint64_t announced, size_t most,
                          struct problem *problem)
 {
-    struct decoder *decoder = NULL;
-    request_init(request, &buffer_heap);
-    request->sink = sink;
-    problem_clear(problem);
-    enum error err = options_from_query(&request->options, query, NULL, NULL, problem);
-    if (err == ERR_OK)
-        err = decoder_create(&decoder, &encoding_raw, request, announced, MAX_BYTES, problem);
-    if (err == ERR_OK)
-        err = feed(decoder, body, size, most, problem);
-    decoder_destroy(decoder);
-    assert_int_equal(problem->error, err);
-    return err;
+    const struct feed_how how = {.encoding = &encoding_raw,
+                                 .sink = sink,
+                                 .query = query,
+                                 .announced = announced,
+                                 .max_bytes = MAX_BYTES};
+    return feed_request(request, &how, body, size, most, problem);
 }
 
 static void check_sums(struct adder *adder, const struct operands *operands, uint64_t n)

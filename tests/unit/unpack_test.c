@@ -40,20 +40,13 @@ static void pack(struct text *text, int window_bits, const void *data, size_t si
 static enum error decode(struct request *request, enum coding coding, const struct text *body,
                          size_t most, uint64_t max_bytes, struct problem *problem)
 {
-    struct decoder *decoder = NULL;
-    request_init(request, &buffer_heap);
-    request->options.dtype = DTYPE_INT8;
-    request->options.given = OPTION_DTYPE;
-    problem_clear(problem);
-    enum error err =
-        decoder_create(&decoder, &encoding_raw, request, BODY_CHUNKED, MAX_BYTES, problem);
-    if (err == ERR_OK)
-        err = decoder_unpack(&decoder, coding, max_bytes, problem);
-    if (err == ERR_OK)
-        err = feed(decoder, body->data, body->size, most, problem);
-    decoder_destroy(decoder);
-    assert_int_equal(problem->error, err);
-    return err;
+    const struct feed_how how = {.encoding = &encoding_raw,
+                                 .query = "dtype=int8",
+                                 .announced = BODY_CHUNKED,
+                                 .max_bytes = MAX_BYTES,
+                                 .coding = coding,
+                                 .max_unpacked_bytes = max_bytes};
+    return feed_request(request, &how, body->data, body->size, most, problem);
 }
 
 static void check(const struct request *request, const char *data, size_t size)

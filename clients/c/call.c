@@ -332,8 +332,11 @@ void call_repeat(struct call *call, unsigned timeout_ms)
     curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
 }
 
-static enum dotd_code code_of(CURLcode done)
+/* libcurl calls an answer that is not HTTP an unsupported protocol, as it does an address. */
+static enum dotd_code code_of(CURLcode done, CURL *easy)
 {
+    long sent_bytes = 0;
+    curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent_bytes);
     switch (done) {
     case CURLE_OPERATION_TIMEDOUT:
         return DOTD_LATE;
@@ -342,7 +345,7 @@ static enum dotd_code code_of(CURLcode done)
         return DOTD_NO_MEMORY;
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
-        return DOTD_BAD_ARGUMENT;
+        return sent_bytes > 0 ? DOTD_BAD_ANSWER : DOTD_BAD_ARGUMENT;
     case CURLE_WEIRD_SERVER_REPLY:
         return DOTD_BAD_ANSWER;
     default:
@@ -373,10 +376,10 @@ enum dotd_code call_end(struct call *call, CURLcode done, struct dotd_result *re
     curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     if (done != CURLE_OK) {
         const char *why = call->curl_error[0] != '\0' ? call->curl_error : curl_easy_strerror(done);
-        error_set(error, code_of(done), why);
+        enum dotd_code code = error_set(error, code_of(done, call->easy), why);
         if (error != NULL)
             error->status = (int)status;
-        return code_of(done);
+        return code;
     }
     if (status != 200)
         return refusal(call, body, status, error);

@@ -514,7 +514,7 @@ static void planted_nonsense_is_a_bad_answer(void **state)
 {
     struct dotd *client = opened((struct dotd_config){0});
     (void)state;
-    for (int i = 0; i < 14; i++) {
+    for (int i = 0; i < 15; i++) {
         struct dotd_error error;
         struct dotd_result result;
         enum dotd_code code = dotd_dot(client, ones, ones, 1, NULL, &result, &error);

@@ -22,7 +22,7 @@ def result(text):
 
 
 def nonsense():
-    """Answers of status 200 that are none of dotd's."""
+    """No answer of HTTP, and answers of status 200 that are none of dotd's."""
     whole = '{"bits": "0x0000000000000000", "shape": [], "result_dtype": "float64"}'
     texts = [
         "",
@@ -40,7 +40,7 @@ def nonsense():
         whole.replace("}", ', "error_bound": [0, 0, 0, 0]}'),
         whole.replace("{", "{\0"),
     ]
-    return [result(text) for text in texts]
+    return [b"SSH-2.0-OpenSSH\r\n\r\n", *(result(text) for text in texts)]
 
 
 PLANTED = {

@@ -104,6 +104,27 @@ def test_every_link_leads_somewhere(name):
         assert not heading or heading in headings(path), target
 
 
+def sources_of(folder):
+    """Without headers that are the door of a file beside them."""
+    for path in sorted(folder.rglob("*.*")):
+        is_door = path.suffix == ".h" and any(
+            path.with_suffix(suffix).exists() for suffix in (".c", ".cu")
+        )
+        if path.suffix in {".c", ".h", ".cu", ".cuh", ".py", ".js", ".lua"} and not is_door:
+            yield path
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["proto", "server", "gpu", "clients/c", "clients/web", "tests/bench", "tests/fuzz"],
+)
+def test_a_readme_names_every_source_of_its_folder(name):
+    """By its whole name, or as a program."""
+    text = (ROOT / name / "README.md").read_text()
+    sources = [path for path in sources_of(ROOT / name) if "rivals" not in path.parts]
+    assert [p.name for p in sources if p.name not in text and f"`{p.stem}`" not in text] == []
+
+
 def operation_of(method, path):
     """What the contract has of a call."""
     for pattern, operations in CONTRACT["paths"].items():

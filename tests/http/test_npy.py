@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from client import post
-from load import queued
-from test_streams import CHUNKED, CODES, chunks, operands, worker_kib
+from test_streams import CHUNKED, CODES, chunks, operands
 
 NPY = {"Content-Type": "application/x-npy"}
 

@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -44,6 +45,9 @@ enum {
     CONNECTION_MEMORY_BYTES = LIMIT_HEAD_BYTES,
     CONNECTION_GROWTH_BYTES = 64 << 10, /* never free: it grows by what it can */
     EVENTS_A_ROUND = 64,
+    /* Connections: with what else wakes the loop they may make the 128 events that libmicrohttpd (0.9.40
+     * to 1.0) asks for at once. */
+    CROWD = 96,
     SLEEP_MS = 60000,  /* at most */
     LOOK_NS = 2000000, /* between two looks around, while the library has work in every round */
     REFUSE_MS = 1000,
@@ -225,6 +229,17 @@ void loop_awake(struct loop *loop)
     count(&loop->rounds);
 }
 
+/* Sleeps for the library, which, when it gets as many events as it asks for at once, sleeps again
+ * before it looks at any: then all that are ready would wait for one that is not. */
+static void sleep_for_crowd(struct loop *loop, int64_t ms)
+{
+    MHD_UNSIGNED_LONG_LONG library_ms;
+    if (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms == 0)
+        return;
+    struct pollfd event = {.fd = loop->intake.epoll, .events = POLLIN};
+    (void)poll(&event, 1, (int)ms);
+}
+
 /* Until deadline_ns at most. Says whether the library had anything to tell. */
 static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
 {
@@ -235,7 +250,13 @@ static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
         atomic_load(&loop->intake.handed_over.first) != NULL ||
         atomic_load(&loop->http->is_stopping) || left_ms < 0)
         left_ms = 0;
-    (void)MHD_run_wait(loop->daemon, left_ms < SLEEP_MS ? (int32_t)left_ms : SLEEP_MS);
+    if (left_ms > SLEEP_MS)
+        left_ms = SLEEP_MS;
+    if (atomic_load_explicit(&loop->intake.open_count, memory_order_relaxed) >= CROWD) {
+        sleep_for_crowd(loop, left_ms);
+        left_ms = 0;
+    }
+    (void)MHD_run_wait(loop->daemon, (int32_t)left_ms);
     bool has_told = !atomic_load_explicit(&loop->is_sleeping, memory_order_relaxed);
     loop_awake(loop);
     return has_told;

@@ -1,11 +1,13 @@
 """Many requests on a connection, many connections at once, limits told before a body comes."""
 
+import contextlib
 import json
+import signal
 
 import numpy as np
 import pytest
 
-from client import ask, get, post
+from client import DEADLINE_S, ask, get, post
 
 JSON = "Content-Type: application/json"
 RAW = "Content-Type: application/octet-stream"
@@ -24,6 +26,23 @@ def test_a_connection_carries_many_requests(daemon):
         assert ask(connection, "GET", f"/v1/dot?a={i}&b=2").ok()["result"] == 2.0 * i
         assert connection.sock is not None and connection.sock.getsockname() == port
     connection.close()
+
+
+@pytest.mark.parametrize("count", [127, 128, 129, 256])
+def test_a_crowd_that_asks_one_thread_at_once_is_answered(start_daemon, count):
+    """128 is what libmicrohttpd takes at once. One that waits for more would do so for a minute."""
+    daemon = start_daemon(http_threads=1, idle_timeout_ms=600_000, supervise="off")
+    with contextlib.ExitStack() as stack:
+        wires = [stack.enter_context(daemon.wire()) for _ in range(count)]
+        for wire in wires:
+            wire.socket.settimeout(DEADLINE_S / 2)
+            wire.send(numbered(1))
+            wire.answer().ok()
+        daemon.process.send_signal(signal.SIGSTOP)
+        for i, wire in enumerate(wires):
+            wire.send(numbered(i))
+        daemon.process.send_signal(signal.SIGCONT)
+        assert [wire.answer().ok()["result"] for wire in wires] == [float(i) for i in range(count)]
 
 
 @pytest.mark.every_build

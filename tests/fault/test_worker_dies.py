@@ -160,7 +160,7 @@ def test_a_signal_to_the_whole_group_drains_once(start_daemon):
 
 
 def test_the_supervisor_keeps_nothing_of_dead_workers(start_daemon):
-    daemon = start_daemon(restart_pause_max_ms=0)
+    daemon = start_daemon(restart_pause_max_ms=0, cuda="off")
     descriptors = f"/proc/{daemon.process.pid}/fd"
     before = len(os.listdir(descriptors))
     for generation in range(1, 6):

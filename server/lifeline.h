@@ -32,7 +32,7 @@ struct lineage {
 
 /* What a worker says, once each. Values are what travels. */
 enum lifeline_word {
-    LIFELINE_READY = 'R',  /* serves from now on; the text is "cuda" where that is open */
+    LIFELINE_READY = 'R',  /* serves from now on; the text is "cuda" where that is in order */
     LIFELINE_FAILED = 'F', /* does not start; the text says why */
     LIFELINE_REPLACE =
         'L', /* must go, and serves until its successor is ready; the text says why */

@@ -207,7 +207,8 @@ static bool sockets_take(struct serving *s)
 static void say_ready(const struct serving *s)
 {
     if (s->lifeline != NULL) {
-        bool has_cuda = gpu_device_count(s->gpu) > 1; /* the CPU is one */
+        int device;
+        bool has_cuda = gpu_place(s->gpu, PLACE_CUDA, -1, NULL, &device) == ERR_OK;
         lifeline_say(s->lifeline, LIFELINE_READY, has_cuda ? "cuda" : "");
         return;
     }

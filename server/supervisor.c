@@ -205,6 +205,11 @@ static void first_is_ready(struct supervisor *s)
 static void worker_is_ready(struct supervisor *s, struct child *child, bool has_cuda)
 {
     struct child *before = child_in(s, CHILD_SERVING);
+    if (before != NULL && before->is_stopgap && !has_cuda && !child->is_renewal) {
+        start_failed(s, false, "no CUDA device is in order");
+        retire(s, child); /* it may have accepted somebody */
+        return;
+    }
     log_event(LOG_LEVEL_INFO, "worker_ready", LOG_N("generation", child->generation),
               LOG_N("after_ms", child_age_ms(child)));
     child_enter(child, CHILD_SERVING);

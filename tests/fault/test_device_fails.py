@@ -77,18 +77,30 @@ def test_who_asks_for_a_lost_device_is_told_to_come_again(start_faulty):
     assert device_of(daemon) == "cuda:0"
 
 
-def test_a_device_that_the_next_worker_finds_wrong_stays_out_until_another_is_asked_for(
-    start_faulty,
-):
+@pytest.mark.parametrize("word", ["wrong", "launch", "memory"])
+def test_a_device_that_fails_behind_a_stopgap_is_tried_until_it_is_well(start_faulty, word):
+    daemon = start_faulty(restart_pause_max_ms=100)
+    daemon.fault.say(word)
+    os.kill(worker_pid(daemon), signal.SIGKILL)
+    poll(lambda: "no CUDA device is in order" in daemon.stderr(), "a worker without CUDA")
+    assert daemon.dot({"a": [1, 2, 3], "b": [4, 5, 6]}).ok()["device"] == "cpu"
+    refused = daemon.dot(QUESTION)
+    refused.problem(503, "no-device")
+    assert refused.headers["Retry-After"] == "1"
+    daemon.fault.say("")
+    poll(lambda: daemon.dot(QUESTION).status == 200, "CUDA is not back")  # the CPU's would be no-device
+
+
+def test_a_device_that_a_worker_on_request_finds_wrong_is_left_out(start_faulty):
     daemon = start_faulty()
     daemon.fault.say("wrong")
-    os.kill(worker_pid(daemon), signal.SIGKILL)
-    wait_alone(daemon, 3)
+    daemon.process.send_signal(signal.SIGUSR2)
+    wait_alone(daemon, 2)
     assert daemon.get("/v1/devices").ok()["failed"] == 1
     daemon.dot(QUESTION).problem(503, "no-device")
     daemon.fault.say("")
     daemon.process.send_signal(signal.SIGUSR2)
-    wait_alone(daemon, 4)
+    wait_alone(daemon, 3)
     assert device_of(daemon) == "cuda:0"
 
 

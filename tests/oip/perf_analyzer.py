@@ -7,7 +7,7 @@ import random
 import subprocess
 
 KINDS = {"dot": float, "dot_fp64": float, "dot_int8": int}  # models whose elements JSON can hold
-LIMIT_S = 300  # only a hang ever takes so long
+LIMIT_S = 60  # only a hang ever takes so long
 
 
 def make_data(path, model, n, wrong=0):

@@ -125,11 +125,17 @@ void connection_watch(struct connections *all, struct connection *connection, bo
         watch_leaving(all, connection, EPOLL_CTL_MOD);
 }
 
+void connection_resume(struct connections *all, struct connection *connection)
+{
+    all->has_resumed = true;
+    MHD_resume_connection(connection->mhd);
+}
+
 void connection_give_back(struct connections *all, struct connection *connection)
 {
     connection_watch(all, connection, false);
     connection->is_taken = false;
-    MHD_resume_connection(connection->mhd);
+    connection_resume(all, connection);
 }
 
 int connection_part(struct connections *all, struct connection *connection)

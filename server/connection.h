@@ -53,7 +53,8 @@ struct phase_queue {
 
 struct connections {
     struct phase_queue queue[PHASE_COUNT];
-    int epoll; /* the loop's; descriptors are added here, data.ptr the connection */
+    int epoll;        /* the loop's; descriptors are added here, data.ptr the connection */
+    bool has_resumed; /* set by connection_resume(); cleared by whoever lets the library run */
     /* Answers a client whose request's head or body was not complete within limit_ms. */
     void (*on_late)(struct connection *connection, enum phase phase, uint64_t limit_ms);
     /* In PHASE_WORK its client has left: nobody is there to answer. */
@@ -73,6 +74,9 @@ void connection_destroy(struct connections *all, struct connection *connection);
 /* Moves it to phase, whose time starts now. */
 void connection_enter(struct connections *all, struct connection *connection, enum phase phase,
                       int64_t now_ns);
+
+/* libmicrohttpd goes on with one that it has suspended, when it runs next. */
+void connection_resume(struct connections *all, struct connection *connection);
 
 /* Takes it from libmicrohttpd, which may have read nothing that it did not hand on, and puts it to
  * sleep: on_readable() is called from now on. connection_watch() says no to that for a while. */

@@ -429,7 +429,7 @@ void exchange_unpause(struct exchange *exchange)
     if (exchange->connection->is_taken)
         connection_watch(loop_connections(exchange->loop), exchange->connection, true);
     else
-        MHD_resume_connection(exchange->mhd);
+        connection_resume(loop_connections(exchange->loop), exchange->connection);
     enter_phase(exchange, PHASE_BODY);
 }
 
@@ -443,7 +443,7 @@ static void wake(struct exchange *exchange, enum exchange_state state)
     if (exchange->connection->is_taken)
         connection_give_back(loop_connections(exchange->loop), exchange->connection);
     else if (is_asleep)
-        MHD_resume_connection(exchange->mhd);
+        connection_resume(loop_connections(exchange->loop), exchange->connection);
 }
 
 struct exchange *exchange_of_job(struct job *job)

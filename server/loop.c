@@ -230,11 +230,13 @@ void loop_awake(struct loop *loop)
 }
 
 /* Sleeps for the library, which, when it gets as many events as it asks for at once, sleeps again
- * before it looks at any: then all that are ready would wait for one that is not. */
+ * before it looks at any: then all that are ready would wait for one that is not. What was resumed
+ * it must see first: it does not say that it has anything to do. */
 static void sleep_for_crowd(struct loop *loop, int64_t ms)
 {
     MHD_UNSIGNED_LONG_LONG library_ms;
-    if (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms == 0)
+    if (loop->connections.has_resumed ||
+        (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms == 0))
         return;
     struct pollfd event = {.fd = loop->intake.epoll, .events = POLLIN};
     (void)poll(&event, 1, (int)ms);
@@ -256,6 +258,7 @@ static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
         sleep_for_crowd(loop, left_ms);
         left_ms = 0;
     }
+    loop->connections.has_resumed = false;
     (void)MHD_run_wait(loop->daemon, (int32_t)left_ms);
     bool has_told = !atomic_load_explicit(&loop->is_sleeping, memory_order_relaxed);
     loop_awake(loop);

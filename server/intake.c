@@ -131,8 +131,8 @@ static void accept_some(struct intake *intake, int listener, int64_t now_ns)
 
 void intake_accept(struct intake *intake, int64_t now_ns)
 {
-    const struct listen_set *sockets = intake->http->sockets;
-    for (int i = 0; i < sockets->count && intake->is_accepting; i++)
+    const struct listen_set *sockets = intake->http->sockets; /* closed once it is not accepting */
+    for (int i = 0; intake->is_accepting && i < sockets->count; i++)
         accept_some(intake, sockets->fd[i], now_ns);
 }
 

@@ -45,6 +45,20 @@ def test_a_crowd_that_asks_one_thread_at_once_is_answered(start_daemon, count):
         assert [wire.answer().ok()["result"] for wire in wires] == [float(i) for i in range(count)]
 
 
+def test_a_late_answer_is_not_kept_back_by_a_crowd_that_is_idle(start_faulty):
+    daemon = start_faulty(http_threads=1, idle_timeout_ms=600_000, supervise="off")
+    with contextlib.ExitStack() as stack:
+        wires = [stack.enter_context(daemon.wire()) for _ in range(150)]
+        for wire in wires:
+            wire.socket.settimeout(DEADLINE_S / 2)
+            wire.send(numbered(1))
+            wire.answer().ok()
+        daemon.fault.say("hang")
+        wires[0].send(get("/v1/dot?a=1&b=1&device=cuda&timeout_ms=100"))
+        wires[0].answer().problem(504, "deadline")
+        daemon.fault.say("")
+
+
 @pytest.mark.every_build
 @pytest.mark.parametrize("inline_terms", [0, 65536])
 def test_pipelined_requests_are_answered_in_order(start_daemon, inline_terms):

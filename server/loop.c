@@ -45,8 +45,8 @@ enum {
     CONNECTION_MEMORY_BYTES = LIMIT_HEAD_BYTES,
     CONNECTION_GROWTH_BYTES = 64 << 10, /* never free: it grows by what it can */
     EVENTS_A_ROUND = 64,
-    /* Connections: with what else wakes the loop they may make the 128 events that libmicrohttpd (0.9.40
-     * to 1.0) asks for at once. */
+    /* Connections: with what else wakes the loop they may make the 128 events that libmicrohttpd
+     * asks for at once. */
     CROWD = 96,
     SLEEP_MS = 60000,  /* at most */
     LOOK_NS = 2000000, /* between two looks around, while the library has work in every round */

@@ -47,7 +47,7 @@ struct supervisor {
     int64_t pinged_ns;      /* the service manager */
     struct lineage lineage; /* of the last worker started */
     bool is_renewal_wanted;
-    bool has_cuda; /* the last worker that was to open it did */
+    bool has_cuda; /* the last worker that was to have it had it in order */
     bool is_ready; /* a worker has been ready once */
     bool is_stopping;
     bool is_over;

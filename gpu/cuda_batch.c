@@ -21,6 +21,13 @@ enum {
     ARENA_ALIGN = 256,         /* of what is copied there, plus its misalignment to a vector load */
     IN_PLACE_BYTES = 32 << 10, /* of a job: above, the copy engine beats loads over the bus */
     IN_PLACE_TERMS = 8 << 10,  /* and so it does when broadcasting would read operands again */
+    COPY_BYTES = 64 << 10,     /* are on their way while one more copy is queued */
+};
+
+/* Where on the device a job's operands lie. */
+struct placed {
+    const char *d_data; /* NULL: each piece is copied by itself */
+    size_t from;        /* what lies there begins so many bytes from the job's base */
 };
 
 /* Everything belongs to the thread that computes. */
@@ -142,7 +149,7 @@ static void settle_parts(const struct piece *row, uint64_t depth)
         value_settle(value, task->dtype, a, b, task->n, depth);
 }
 
-/* The sum of absolute values is where the fast kernel's is. */
+/* Computes what is entered. The sum of absolute values is where the fast kernel's is. */
 static enum error add_exact_sum(struct cuda_batch *batch, const struct piece *row)
 {
     const struct job *job = row->job;
@@ -177,12 +184,12 @@ static enum error add_row_in_parts(struct cuda_batch *batch, const struct piece 
         if (error != ERR_OK)
             return error;
     }
+    if (piece_is_exact(row) && row->job->partial != NULL)
+        return add_exact_sum(batch, row);
     enum error error = cuda_round_flush(batch->round);
-    if (error != ERR_OK)
-        return error;
-    if (!piece_is_exact(row))
+    if (error == ERR_OK && !piece_is_exact(row))
         settle_parts(row, depth + parts);
-    return piece_is_exact(row) && row->job->partial != NULL ? add_exact_sum(batch, row) : ERR_OK;
+    return error;
 }
 
 /* The second half of a piece's outer rows, or of its only outer row; *piece keeps the first. */
@@ -201,22 +208,24 @@ static struct piece piece_halve(struct piece *piece)
     return rest;
 }
 
-/* Enters a piece, cut as often as tables and arena ask for. d_base: where the job's base lies on
- * the device; NULL: each piece is copied by itself. Recursion halves rows: at most 64 deep. */
-static enum error add_piece(struct cuda_batch *batch, struct piece piece, const char *d_base)
+/* Enters a piece, cut as often as tables and arena ask for. Recursion halves rows: at most 64
+ * deep. */
+static enum error add_piece(struct cuda_batch *batch, struct piece piece,
+                            const struct placed *placed)
 {
     const struct dot_task *task = &piece.task;
     uint64_t rows = task->rows[0] * task->rows[1];
-    bool fits = d_base != NULL || piece_bytes(&piece) <= batch->arena_bytes;
+    bool fits = placed->d_data != NULL || piece_bytes(&piece) <= batch->arena_bytes;
     if (rows <= ROUND_ROWS && fits)
-        return d_base != NULL
-                   ? cuda_round_add(batch->round, &piece, d_base + task->a, d_base + task->b)
+        return placed->d_data != NULL
+                   ? cuda_round_add(batch->round, &piece, placed->d_data + (task->a - placed->from),
+                                    placed->d_data + (task->b - placed->from))
                    : add_staged(batch, &piece);
     if (rows == 1)
         return add_row_in_parts(batch, &piece);
     struct piece rest = piece_halve(&piece);
-    enum error error = add_piece(batch, piece, d_base);
-    return error == ERR_OK ? add_piece(batch, rest, d_base) : error;
+    enum error error = add_piece(batch, piece, placed);
+    return error == ERR_OK ? add_piece(batch, rest, placed) : error;
 }
 
 static bool is_in_place(const struct cuda_pinned *pinned, const struct job *job)
@@ -227,37 +236,55 @@ static bool is_in_place(const struct cuda_pinned *pinned, const struct job *job)
            job->bytes <= pinned->size - (base - data);
 }
 
-/* Whether tasks read most of what the job has: a slice of a long job does not. The eighth is for
- * gaps between operands. */
-static bool reads_most(const struct job *job)
+/* What a job's tasks read, as bytes from its base. */
+struct extent {
+    size_t begin, end;
+    uint64_t read; /* without the gaps */
+};
+
+static void extend(struct extent *extent, size_t begin, uint64_t size)
 {
-    const size_t most = job->bytes - job->bytes / 8;
-    size_t bytes = 0;
-    for (size_t i = 0; bytes < most && i < job->task_count; i++)
-        bytes += span_bytes(&job->task[i], job->task[i].stride_a) +
-                 span_bytes(&job->task[i], job->task[i].stride_b);
-    return bytes >= most;
+    extent->begin = begin < extent->begin ? begin : extent->begin;
+    extent->end = begin + size > extent->end ? begin + size : extent->end;
+    extent->read += size;
 }
 
-/* Finds or makes a place for all of a job's operands; *ret stays NULL when they do not fit, or
- * should be copied piece by piece. */
-static enum error job_place(struct cuda_batch *batch, const struct cuda_pinned *pinned,
-                            const struct job *job, const char **ret)
+/* Of a slice it is a part of the job's operands. */
+static struct extent extent_of(const struct job *job)
 {
+    struct extent extent = {.begin = SIZE_MAX};
+    for (size_t i = 0; i < job->task_count; i++) {
+        const struct dot_task *task = &job->task[i];
+        extend(&extent, task->a, span_bytes(task, task->stride_a));
+        extend(&extent, task->b, span_bytes(task, task->stride_b));
+    }
+    return extent;
+}
+
+/* Finds or makes one place for all that a job reads; *ret has none when that does not fit, or when
+ * the gaps in it take longer to copy than a copy for each piece. */
+static enum error job_place(struct cuda_batch *batch, const struct cuda_pinned *pinned,
+                            const struct job *job, struct placed *ret)
+{
+    *ret = (struct placed){0};
     if (is_in_place(pinned, job)) {
-        *ret = pinned->d_data + ((const char *)job->base - pinned->data);
+        ret->d_data = pinned->d_data + ((const char *)job->base - pinned->data);
         return ERR_OK;
     }
-    size_t room = staged_bytes(job->bytes);
-    if (room > batch->arena_bytes || !reads_most(job))
+    const struct extent extent = extent_of(job);
+    const size_t size = extent.end - extent.begin, room = staged_bytes(size);
+    if (room > batch->arena_bytes || size > extent.read + job->task_count * COPY_BYTES)
         return ERR_OK;
     char *d_room = NULL;
     enum error error = arena_take(batch, room, &d_room);
-    return error == ERR_OK ? stage(batch, d_room, job->base, job->bytes, ret) : error;
+    if (error == ERR_OK)
+        error = stage(batch, d_room, (const char *)job->base + extent.begin, size, &ret->d_data);
+    ret->from = extent.begin;
+    return error;
 }
 
 static enum error task_add(struct cuda_batch *batch, struct job *job, const struct dot_task *task,
-                           const char *d_base)
+                           const struct placed *placed)
 {
     const uint64_t stride = task->rows[1] * values_a_row(task->dtype);
     const struct piece piece = {
@@ -268,20 +295,20 @@ static enum error task_add(struct cuda_batch *batch, struct job *job, const stru
     };
     for (uint64_t i = 0; i < task->rows[0] * stride; i++)
         job->value[task->first + i] = (struct dot_value){0};
-    return job->partial != NULL ? add_row_in_parts(batch, &piece) : add_piece(batch, piece, d_base);
+    return job->partial != NULL ? add_row_in_parts(batch, &piece) : add_piece(batch, piece, placed);
 }
 
 static enum error job_add(struct cuda_batch *batch, const struct cuda_pinned *pinned,
                           struct job *job)
 {
-    const char *d_base = NULL;
+    struct placed placed = {0};
     if (job->task_count == 0)
         return ERR_OK;
     enum error error = ERR_OK;
     if (job->partial == NULL) /* its row is copied part by part */
-        error = job_place(batch, pinned, job, &d_base);
+        error = job_place(batch, pinned, job, &placed);
     for (size_t i = 0; error == ERR_OK && i < job->task_count; i++)
-        error = task_add(batch, job, &job->task[i], d_base);
+        error = task_add(batch, job, &job->task[i], &placed);
     return error;
 }
 

@@ -13,8 +13,9 @@ enum {
     ROUND_TASKS = 4096,
     ROUND_BLOCKS = 65536,
     ROUND_VALUES = 2 * ROUND_ROWS, /* of complex rows there are two a row */
-    ROUND_TOTALS = 1024,           /* exact rows of several blocks */
+    ROUND_TOTALS = ROUND_TASKS,    /* exact rows of several blocks */
     TOTAL_OF_PARTS = 0,            /* kept for a row that is computed in parts */
+    KINDS = 2 * DTYPE_COUNT,       /* of kernels: one a type, fast, and one, exact */
 };
 
 /* What a task is for. An exact job that wants its sum of absolute values gets a second task, of the
@@ -24,6 +25,13 @@ enum purpose { PURPOSE_FAST, PURPOSE_ABS, PURPOSE_EXACT };
 struct entry {
     struct piece piece;
     enum purpose purpose;
+};
+
+/* What a kernel has to do in a round. */
+struct load {
+    uint32_t tasks;
+    uint64_t blocks; /* as its tasks were planned, each for the whole device */
+    uint64_t bytes;  /* of their operands */
 };
 
 /* One above the lowest, 0, which the lab's stream has: waiting blocks of the service go first. */
@@ -48,6 +56,8 @@ struct cuda_round {
     uint32_t *task_of_block, *d_task_of_block; /* pinned and mapped, [ROUND_BLOCKS] */
     struct entry *entry;                       /* heap, [ROUND_TASKS]: what each task is for */
     uint32_t task_count, block_count, sum_count, split_count, value_count, total_count;
+    uint32_t blocks_most;       /* block_count will not pass it */
+    struct load load[KINDS];    /* by kind_of() */
     bool has_copies;            /* of the round: MARK_IN_BEGIN was recorded */
     struct backend_times times; /* of the batch so far */
     struct problem *problem;    /* the caller's, while a batch is computed */
@@ -169,7 +179,7 @@ static enum error open_all_kernels(struct cuda_round *round, struct problem *pro
             "multiprocessors", problem);
     for (int dtype = 0; error == ERR_OK && dtype < DTYPE_COUNT; dtype++)
         error = open_kernels(round, (enum dtype)dtype, (uint32_t)multiprocessors, problem);
-    assert(2 * round->most_blocks <= ROUND_BLOCKS);
+    assert(2 * (1 + GRID_FULL) * round->most_blocks <= ROUND_BLOCKS);
     return error;
 }
 
@@ -223,6 +233,9 @@ static void round_clear(struct cuda_round *round)
     round->task_count = round->block_count = 0;
     round->sum_count = round->split_count = round->value_count = 0;
     round->total_count = TOTAL_OF_PARTS + 1;
+    round->blocks_most = 0;
+    for (int kind = 0; kind < KINDS; kind++)
+        round->load[kind] = (struct load){0};
     round->has_copies = false;
 }
 
@@ -280,7 +293,18 @@ static bool has_room(const struct cuda_round *round, uint32_t rows)
     return round->task_count + 2 <= ROUND_TASKS && round->sum_count + values <= ROUND_VALUES &&
            round->split_count + values <= ROUND_VALUES &&
            round->value_count + values <= ROUND_VALUES &&
-           round->block_count + 2 * round->most_blocks <= ROUND_BLOCKS;
+           round->blocks_most + 2 * (1 + GRID_FULL) * round->most_blocks <= ROUND_BLOCKS;
+}
+
+static int kind_of(enum dtype dtype, bool is_exact)
+{
+    return 2 * (int)dtype + is_exact;
+}
+
+/* Of a task's operands; what broadcasts is read again. */
+static uint64_t task_bytes(const struct grid_task *task)
+{
+    return 2 * task->n * task->rows * dtype_size((enum dtype)task->dtype);
 }
 
 static struct grid_task grid_task_of(const struct piece *piece, const char *d_a, const char *d_b)
@@ -301,12 +325,33 @@ static struct grid_task grid_task_of(const struct piece *piece, const char *d_a,
     };
 }
 
+static uint32_t capacity_of(const struct cuda_round *round, enum dtype dtype, bool is_exact)
+{
+    return is_exact ? round->shape[dtype].capacity : round->capacity[dtype];
+}
+
+/* A task keeps its blocks, or gets by share_blocks() those that grid_share() grants: all tasks of a
+ * kernel together a block each, and GRID_FULL devices full or one for each GRID_SHARE_BYTES. */
+static void count_load(struct cuda_round *round, const struct grid_task *task, bool is_exact,
+                       bool may_shrink)
+{
+    const enum dtype dtype = (enum dtype)task->dtype;
+    const uint64_t bytes = task_bytes(task), shares = 1 + bytes / GRID_SHARE_BYTES;
+    struct load *load = &round->load[kind_of(dtype, is_exact)];
+    if (load->tasks == 0)
+        round->blocks_most += GRID_FULL * capacity_of(round, dtype, is_exact);
+    round->blocks_most += may_shrink && shares < task->blocks ? (uint32_t)shares : task->blocks;
+    load->tasks++;
+    load->blocks += task->blocks;
+    load->bytes += bytes;
+}
+
 static void append(struct cuda_round *round, const struct piece *piece, enum purpose purpose,
                    const struct grid_task *task)
 {
     round->entry[round->task_count] = (struct entry){*piece, purpose};
     round->task[round->task_count++] = *task;
-    round->block_count += task->blocks;
+    count_load(round, task, purpose == PURPOSE_EXACT, piece->kind == PIECE_ROWS);
 }
 
 static void append_fast(struct cuda_round *round, const struct piece *piece, enum purpose purpose,
@@ -316,10 +361,8 @@ static void append_fast(struct cuda_round *round, const struct piece *piece, enu
     grid_plan(&task, round->capacity[task.dtype]);
     task.result = round->sum_count;
     task.total = round->split_count;
-    if (task.form == GRID_SPLIT_ROW)
-        round->split_count += values;
-    else
-        round->sum_count += values;
+    round->sum_count += values; /* also of rows that are split: they may not stay so */
+    round->split_count += task.form == GRID_SPLIT_ROW ? values : 0;
     append(round, piece, purpose, &task);
 }
 
@@ -373,11 +416,28 @@ uint64_t cuda_round_depth(const struct cuda_round *round, enum dtype dtype, uint
 
 /* --- launching --- */
 
-/* One kernel a type, exact or not. */
 static bool is_of(const struct cuda_round *round, uint32_t index, enum dtype dtype, bool is_exact)
 {
     return round->task[index].dtype == dtype &&
            (round->entry[index].purpose == PURPOSE_EXACT) == is_exact;
+}
+
+/* Of tasks that together have blocks enough, each gets its share. Parts of a row keep the depth
+ * that they were promised (cuda_round_depth()), and their places. */
+static void share_blocks(const struct cuda_round *round, uint32_t index, bool is_exact)
+{
+    struct grid_task *task = &round->task[index];
+    const struct load *load = &round->load[kind_of((enum dtype)task->dtype, is_exact)];
+    struct exact_shape shape = round->shape[task->dtype];
+    const uint32_t capacity = capacity_of(round, (enum dtype)task->dtype, is_exact);
+    if (load->blocks <= (uint64_t)GRID_FULL * capacity ||
+        round->entry[index].piece.kind != PIECE_ROWS)
+        return;
+    shape.capacity = grid_share(task_bytes(task), load->bytes, capacity);
+    if (is_exact)
+        exact_plan(task, &shape, false);
+    else
+        grid_plan(task, shape.capacity);
 }
 
 /* The blocks of a kernel's tasks, from round->block_count on. *ret_only: its task if it has one. */
@@ -385,16 +445,18 @@ static uint32_t deal_blocks(struct cuda_round *round, enum dtype dtype, bool is_
                             const struct grid_task **ret_only)
 {
     const uint32_t first = round->block_count;
-    uint32_t tasks = 0;
-    for (uint32_t i = 0; i < round->task_count; i++) {
+    const struct load *load = &round->load[kind_of(dtype, is_exact)];
+    for (uint32_t i = 0; load->tasks > 0 && i < round->task_count; i++) {
         struct grid_task *task = &round->task[i];
         if (!is_of(round, i, dtype, is_exact))
             continue;
+        share_blocks(round, i, is_exact);
         task->first_block = round->block_count - first;
         for (uint32_t block = 0; block < task->blocks; block++)
             round->task_of_block[round->block_count++] = i;
-        *ret_only = tasks++ == 0 ? task : NULL;
+        *ret_only = load->tasks == 1 ? task : NULL;
     }
+    assert(round->block_count <= ROUND_BLOCKS);
     return round->block_count - first;
 }
 
@@ -432,9 +494,9 @@ static enum error launch_kernels(struct cuda_round *round)
 {
     cudaError_t status = cudaSuccess;
     round->block_count = 0;
-    for (int i = 0; status == cudaSuccess && i < 2 * DTYPE_COUNT; i++) {
-        const enum dtype dtype = (enum dtype)(i / 2);
-        const bool is_exact = i % 2;
+    for (int kind = 0; status == cudaSuccess && kind < KINDS; kind++) {
+        const enum dtype dtype = (enum dtype)(kind / 2);
+        const bool is_exact = kind % 2;
         const uint32_t *d_task_of_block = round->d_task_of_block + round->block_count;
         const struct grid_task *only = NULL;
         const uint32_t blocks = deal_blocks(round, dtype, is_exact, &only);
@@ -543,11 +605,22 @@ static void round_collect(struct cuda_round *round)
         round->times.copy_out_ns += elapsed_ns(round, MARK_OUT_BEGIN, MARK_OUT_END);
 }
 
-enum error cuda_round_flush(struct cuda_round *round)
+/* Queues a copy of what parts have added up to, and empties it. */
+static enum error queue_sum(struct cuda_round *round)
 {
-    if (round->task_count == 0)
-        return ERR_OK;
-    enum error error = round_launch(round);
+    enum error error =
+        cuda_check(cudaMemcpyAsync(round->total, &round->d_total[TOTAL_OF_PARTS],
+                                   sizeof *round->total, cudaMemcpyDeviceToHost, round->stream),
+                   "copying an exact sum", round->problem);
+    return error == ERR_OK ? zero_totals(round, TOTAL_OF_PARTS + 1, round->problem) : error;
+}
+
+/* One wait for everything: it costs as much as copying half a mebibyte. */
+static enum error round_run(struct cuda_round *round, bool takes_sum)
+{
+    enum error error = round->task_count > 0 ? round_launch(round) : ERR_OK;
+    if (error == ERR_OK && takes_sum)
+        error = queue_sum(round);
     if (error == ERR_OK)
         error = cuda_check(cudaStreamSynchronize(round->stream), "computing", round->problem);
     if (error == ERR_OK)
@@ -556,17 +629,14 @@ enum error cuda_round_flush(struct cuda_round *round)
     return error;
 }
 
+enum error cuda_round_flush(struct cuda_round *round)
+{
+    return round->task_count > 0 ? round_run(round, false) : ERR_OK;
+}
+
 enum error cuda_round_take_sum(struct cuda_round *round, struct exact_sum *ret)
 {
-    assert(round->task_count == 0);
-    enum error error =
-        cuda_check(cudaMemcpyAsync(round->total, &round->d_total[TOTAL_OF_PARTS],
-                                   sizeof *round->total, cudaMemcpyDeviceToHost, round->stream),
-                   "copying an exact sum", round->problem);
-    if (error == ERR_OK)
-        error = zero_totals(round, TOTAL_OF_PARTS + 1, round->problem);
-    if (error == ERR_OK)
-        error = cuda_check(cudaStreamSynchronize(round->stream), "an exact sum", round->problem);
+    enum error error = round_run(round, true);
     if (error != ERR_OK)
         return error;
     for (uint32_t part = 0; part < parts_of(ret->dtype); part++)

@@ -50,9 +50,9 @@ enum error cuda_round_add(struct cuda_round *round, const struct piece *piece, c
 /* Launches, waits, collects. The operands are free then. */
 enum error cuda_round_flush(struct cuda_round *round);
 
-/* What the parts of an exact row have added up to on the device, as a sum that can be merged, but
- * for sum_abs; the device's is empty then. *ret is an empty sum of the row's type. After a
- * flush. */
+/* Flushes, and takes what the parts of an exact row have added up to on the device, as a sum that
+ * can be merged, but for sum_abs; the device's is empty then. *ret is an empty sum of the row's
+ * type. */
 enum error cuda_round_take_sum(struct cuda_round *round, struct exact_sum *ret);
 
 /* After a failure that left the device in order (ERR_NOMEM): forgets what was entered, and begins

@@ -57,6 +57,16 @@ struct grid_task {
 /* Sets blocks, parts, form and team. capacity: blocks that the device holds at once. */
 void grid_plan(struct grid_task *task, uint32_t capacity);
 
+/* Of a launch whose tasks, each planned for the whole device, would fill it several times: the
+ * capacity to plan one of them with instead, so that no block has less to do than its beginning and
+ * end cost. task_bytes and all_bytes: operands of the task, and of all. */
+uint32_t grid_share(uint64_t task_bytes, uint64_t all_bytes, uint32_t capacity);
+
+enum {
+    GRID_FULL = 2,                /* times a device is filled before tasks get a share only */
+    GRID_SHARE_BYTES = 512 << 10, /* a block's at most: the last ones must not take long */
+};
+
 /* How an exact kernel fills a device. */
 struct exact_shape {
     uint32_t threads;  /* of a block */

@@ -60,6 +60,14 @@ void grid_plan(struct grid_task *task, uint32_t capacity)
     }
 }
 
+uint32_t grid_share(uint64_t task_bytes, uint64_t all_bytes, uint32_t capacity)
+{
+    assert(task_bytes > 0 && task_bytes <= all_bytes && capacity > 0);
+    uint64_t part = all_bytes / ((uint64_t)GRID_FULL * capacity);
+    part = part < PART_BYTES ? PART_BYTES : smaller(part, GRID_SHARE_BYTES);
+    return smaller((task_bytes + part - 1) / part, capacity);
+}
+
 /* In a thread: its share of the vectors, whose products are dealt to the accumulators in turn, and
  * one vector more of what is left over at the ends. Then the accumulators are folded (2), then the
  * block or warp, then the parts arrive one after the other. Adding to nothing but zeros does not

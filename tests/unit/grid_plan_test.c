@@ -128,6 +128,53 @@ static void no_exact_task_takes_more_blocks_than_the_device_holds(void **state)
             }
 }
 
+/* --- many tasks in a launch --- */
+
+enum { TASKS = 500 };
+
+/* Rows of 1 to 10^6 elements, most of them short, the next one 1.03 times as long. */
+static uint64_t mixed_lengths(uint64_t n[static TASKS])
+{
+    uint64_t all = 0;
+    double length = 1;
+    for (int i = 0; i < TASKS; i++, length *= 1.028) {
+        n[i] = (uint64_t)length;
+        all += n[i];
+    }
+    return all;
+}
+
+static void shares_fill_the_device_and_leave_no_block_little_to_do(void **state)
+{
+    (void)state;
+    uint64_t n[TASKS], blocks = 0;
+    const uint64_t size = 2 * sizeof(float), all_bytes = mixed_lengths(n) * size;
+    assert_true(all_bytes > (uint64_t)GRID_FULL * CAPACITY * GRID_SHARE_BYTES);
+    for (int i = 0; i < TASKS; i++) {
+        struct grid_task task = {.n = n[i], .rows = 1, .inner_rows = 1, .dtype = DTYPE_FLOAT32};
+        const uint32_t share = grid_share(n[i] * size, all_bytes, CAPACITY);
+        assert_in_range(share, 1, CAPACITY);
+        grid_plan(&task, share);
+        assert_in_range(task.blocks, 1, share);
+        if (task.parts > 1)
+            assert_true(n[i] * size / task.parts >= GRID_SHARE_BYTES / 2);
+        assert_true(n[i] * size / task.parts <= GRID_SHARE_BYTES);
+        blocks += task.blocks;
+    }
+    assert_in_range(blocks, CAPACITY, TASKS + GRID_FULL * CAPACITY);
+}
+
+static void a_block_s_share_is_bounded_however_much_there_is(void **state)
+{
+    (void)state;
+    for (uint64_t bytes = 1; bytes < (uint64_t)1 << 26; bytes = bytes * 5 / 3 + 1)
+        for (uint64_t others = 0; others < (uint64_t)1 << 40; others = others * 7 + 1000) {
+            const uint32_t share = grid_share(bytes, bytes + others, CAPACITY);
+            assert_in_range(share, 1, CAPACITY);
+            assert_true(bytes / share <= GRID_SHARE_BYTES);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +183,8 @@ int main(void)
         cmocka_unit_test(the_depth_covers_the_fullest_accumulator),
         cmocka_unit_test(a_row_of_several_launches_is_always_split),
         cmocka_unit_test(no_exact_task_takes_more_blocks_than_the_device_holds),
+        cmocka_unit_test(shares_fill_the_device_and_leave_no_block_little_to_do),
+        cmocka_unit_test(a_block_s_share_is_bounded_however_much_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,12 @@
-/* brief.h - the commonest numbers, read as a whole: up to 16 digits and no exponent.
+/* brief.h - the commonest numbers, read as a whole: up to 20 digits and no exponent.
  *
  * Door: brief_store() for a number whose end is known, as it is between two commas. What it leaves,
- * leaf.h reads. Digits and power of ten are float64s without rounding, so that their quotient is
- * rounded once (W. Clinger, 1990). No branch depends on sign or length within a shape, because
- * neither can be predicted in real vectors: a wrong guess costs as much as the whole number, about
- * 14 cycles. The speed of tests/bench/numbers.c is that of these lines.
+ * leaf.h reads. Up to 15 digits and their power of ten are float64s without rounding, so that their
+ * quotient is rounded once (W. Clinger, 1990); more are multiplied by the power's first 64 bits,
+ * unless these leave open which way the product is rounded (D. Lemire, 2021). No branch depends on
+ * the sign, and none on the length between 1 and 15 digits or between 16 and 20, because neither can
+ * be predicted in real vectors: a wrong guess costs as much as the whole number, about 14 cycles.
+ * The speed of tests/bench/numbers.c is that of these lines.
  */
 #ifndef PROTO_BRIEF_H
 #define PROTO_BRIEF_H
@@ -14,92 +16,99 @@
 #include <stdint.h>
 
 #include "proto/decimal.h"
-#include "proto/digits8.h"
+#include "proto/digits16.h"
+#include "proto/pow10.h"
 #include "proto/tensor.h"
 
-enum { BRIEF_READS = 18 }; /* bytes that are read from the number's text on, whatever its length */
-
-#define BRIEF_EXACT \
-    ((uint64_t)1 << 53) /* the last of the integers that float64 holds without gap */
-
-struct brief {
-    uint64_t digits;
-    uint64_t point; /* how many of them come after the point, up to 15 */
+enum {
+    BRIEF_BEFORE = 15, /* bytes in front of the number's text that are read, */
+    BRIEF_READS = 18,  /* and from the text on, whatever its length */
 };
 
-/* One digit, a point, and one to 15 digits up to stop: what lies between 0 and 10. */
-static inline bool brief_unit(const char *p, const char *stop, struct brief *ret)
+struct brief {
+    const char *stop; /* behind the point, if that comes last or is left out, else as it was */
+    size_t places;    /* digits behind the point */
+    size_t count;     /* digits in all */
+    bool is_negative;
+};
+
+/* Takes the text up to stop apart; its characters may still be anything. */
+static inline bool brief_split(const char *text, const char *stop, struct brief *ret)
 {
-    uint64_t point = (uint64_t)(stop - p) - 2;
-    /* The digit before the point takes the point's place. */
-    uint64_t head = (digits8_load(p + 1) & ~(uint64_t)0xff) | (unsigned char)(*p ^ '0');
-    if (__builtin_expect(point < 8, 1)) {
-        head <<= 56 - 8 * point;
-        *ret = (struct brief){digits8_value(head), point};
-        return digits8_others(head) == 0;
-    }
-    uint64_t low = digits8_load(stop - 8);
-    head <<= 120 - 8 * point;
-    *ret = (struct brief){digits8_value(head) * 100000000 + digits8_value(low), point};
-    return (digits8_others(low) | digits8_others(head)) == 0 && ret->digits <= BRIEF_EXACT;
+    bool is_negative = *text == '-';
+    const char *p = text + is_negative;
+    size_t size = (size_t)(stop - p);
+    *ret = (struct brief){stop, size - 2, size - 1, is_negative};
+    if (p[1] == '.')
+        return size > 2;
+    size_t whole = 1 + digits16_point(p + 1);
+    bool has_point = whole + 1 < size;
+    *ret = (struct brief){stop + !has_point, has_point ? size - 1 - whole : 0, size - has_point,
+                          is_negative};
+    return *p != '0' || size == 1;
 }
 
-/* One to 16 characters up to stop, with or without a point among them. */
-static inline bool brief_any(const char *p, const char *stop, struct brief *ret)
-{
-    typedef unsigned __int128 uint128; /* a word of the compiler, without a standard name */
-    uint64_t size = (uint64_t)(stop - p), point = 0;
-    uint128 text = digits8_load(p) | (uint128)digits8_load(p + 8) << 64;
-    text <<= 128 - 8 * size;
-    uint64_t low = digits8_points((uint64_t)text), high = digits8_points((uint64_t)(text >> 64));
-    bool is_number = *p != '.' && (*p != '0' || size == 1 || p[1] == '.');
-    if ((low | high) != 0) {
-        /* Marks are bits 7 of their bytes; those of high become bits 3, so that one count finds
-         * either. A second point stays and fails as no digit. */
-        unsigned mark = (unsigned)__builtin_ctzll(low | high >> 4);
-        unsigned at = (mark & 0x38) + (~mark & 4) * 16; /* bits before the point */
-        uint128 before = ((uint128)1 << at) - 1;
-        text = (text & ~(before << 8 | 0xff)) | (text & before) << 8;
-        point = 15 - at / 8;
-        is_number = is_number & (point != 0);
-    }
-    low = (uint64_t)text;
-    high = (uint64_t)(text >> 64);
-    *ret = (struct brief){digits8_value(low) * 100000000 + digits8_value(high), point};
-    return is_number & ((digits8_others(low) | digits8_others(high)) == 0) &
-           (ret->digits <= BRIEF_EXACT);
-}
-
-/* Reads [text, stop), which is not empty; BRIEF_READS bytes may be read from text on. False: it is
- * another kind of number, or none. */
-static inline bool brief_float64(const char *text, const char *stop, double *ret)
+/* Up to 15 digits. */
+static inline bool brief_quotient(struct brief brief, double *ret)
 {
     /* From 16 on the same with a sign, so that the division gives the quotient its own. */
     static const double power[32] = {1e0,  1e1,  1e2,   1e3,   1e4,   1e5,   1e6,   1e7,
                                      1e8,  1e9,  1e10,  1e11,  1e12,  1e13,  1e14,  1e15,
                                      -1e0, -1e1, -1e2,  -1e3,  -1e4,  -1e5,  -1e6,  -1e7,
                                      -1e8, -1e9, -1e10, -1e11, -1e12, -1e13, -1e14, -1e15};
-    uint64_t is_negative = *text == '-';
-    const char *p = text + is_negative;
-    uint64_t size = (uint64_t)(stop - p);
-    struct brief brief;
-    bool is_unit = p[1] == '.' && size - 3 < 15;
-    if (__builtin_expect(is_unit, 1)) {
-        if (!brief_unit(p, stop, &brief))
-            return false;
-    } else if (size - 1 > 15 || !brief_any(p, stop, &brief)) {
+    struct digits16 digits;
+    if (!digits16_read(brief.stop, brief.places, brief.count, &digits))
         return false;
-    }
-    *ret = (double)(int64_t)brief.digits / power[brief.point + is_negative * 16];
+    *ret = digits16_float64(digits) / power[brief.places + (brief.is_negative ? 16 : 0)];
     return true;
 }
 
+/* 16 to 20 digits, up to 7 of them before the point. What it gives is neither whole nor a midpoint
+ * of a narrower type, so that it stands for the decimal whatever the type: up to 2^24 either has
+ * the zero bits that float64_may_be_midpoint() looks for. */
+static inline bool brief_product(struct brief brief, double *ret)
+{
+    struct digits16 tail;
+    uint64_t head;
+    if (!digits16_read(brief.stop, brief.places, 16, &tail) ||
+        !digits4_read(brief.stop, brief.places, brief.count, &head) || head > 1843)
+        return false; /* 1844 10^16 may be beyond 2^64 */
+    uint64_t digits = head * 10000000000000000 + digits16_value(tail);
+    int exponent = -(int)brief.places, zeros = __builtin_clzll(digits | 1);
+    /* The decimal lies in [product, product + 2) 2^(log2 + 1 - zeros). Multiples of 2^9 are where
+     * its rounding may change: none is in there, nor when the last bit is cut and the one before
+     * it set, so that a signed number of 63 bits rounds like the decimal. */
+    uint64_t product =
+        (uint64_t)((unsigned __int128)(digits << zeros) * pow10_of(exponent).high >> 64);
+    if (((product + 1) & 0x1ff) <= 1)
+        return false;
+    uint64_t scale_bits = (uint64_t)(1023 + pow10_log2(exponent) + 2 - zeros) << 52 |
+                          (uint64_t)brief.is_negative << 63;
+    double scale;
+    memcpy(&scale, &scale_bits, sizeof scale);
+    *ret = (double)(int64_t)(product >> 1 | 1) * scale;
+    return !float64_may_be_midpoint(*ret);
+}
+
+/* Reads [text, stop), which is not empty; BRIEF_BEFORE bytes before text and BRIEF_READS bytes from
+ * there on may be read. False: it is another kind of number, or none. */
+static inline bool brief_float64(const char *text, const char *stop, double *ret)
+{
+    struct brief brief;
+    if (!brief_split(text, stop, &brief))
+        return false;
+    if (brief.count - 1 < 15)
+        return brief_quotient(brief, ret);
+    return brief.count - 1 < DIGITS_LAST && brief.count - brief.places <= 7 &&
+           brief_product(brief, ret);
+}
+
 /* Each stores one of the commonest numbers, already a float64, if that settles it for the type. A
- * whole one is the decimal itself: another decimal of digits up to 2^53 is more than half a unit
- * away from it. What the type holds exactly is no midpoint of it (nothing here is subnormal). */
+ * whole one is the decimal itself: another decimal of up to 15 digits is more than half a unit away
+ * from it. What the type holds exactly is no midpoint of it (nothing here is subnormal). */
 static inline bool brief_float32(double value, char *out)
 {
-    float narrow = (float)value; /* in range: at most 16 digits */
+    float narrow = (float)value; /* in range: below 10^15 */
     memcpy(out, &narrow, sizeof narrow);
     return !float64_may_be_midpoint(value) || (double)narrow == value;
 }
@@ -113,8 +122,8 @@ static inline bool brief_unknown(double value, char *out)
 }
 
 /* The float64 always settles these types: their midpoints have 12 bits at most, so that a decimal
- * of up to 15 places is one of them, or differs by 2^-12 5^-15 of it at least, which is over
- * 2^-53. */
+ * of up to 14 places is one of them, or differs by 2^-12 5^-14 of it at least, which is over
+ * 2^-53; and no product is one. */
 static inline bool brief_narrow(double value, struct narrow type, char *out)
 {
     uint16_t bits = narrow_bits(value, type);

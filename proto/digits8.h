@@ -29,13 +29,6 @@ static inline uint64_t digits8_others(uint64_t digits)
     return ((digits + BYTES8(0x76)) | digits) & BYTES8(0x80);
 }
 
-/* The top bit of each byte that is a point, with the same exception. */
-static inline uint64_t digits8_points(uint64_t digits)
-{
-    uint64_t zero = digits ^ BYTES8('.' ^ '0');
-    return (zero - BYTES8(0x01)) & ~zero & BYTES8(0x80);
-}
-
 /* The number that eight digits make: pairs first, then both fours in one product each. */
 static inline uint64_t digits8_value(uint64_t digits)
 {

@@ -178,28 +178,29 @@ static __attribute__((noinline)) bool long_store(struct numbers *n, const char *
            number_store(n, &leaf, out) == ERR_OK;
 }
 
-/* Does [p, end) hold a block, and the buffer a block's numbers? */
-static bool run_is_possible(const struct numbers *n, const char *p, const char *end)
+/* Does the piece hold a block from p on, and the buffer a block's numbers? */
+static bool run_is_possible(const struct numbers *n, const struct piece *piece, const char *p)
 {
-    return is_at_value(n) && n->nest.depth == n->nest.rank &&
-           end - p >= BLOCK_BYTES + BLOCK_SLACK && room_left(n) >= BLOCK_VALUES * n->number_size;
+    return is_at_value(n) && n->nest.depth == n->nest.rank && p - piece->data >= BRIEF_BEFORE &&
+           piece->end - p >= BLOCK_BYTES + BLOCK_SLACK &&
+           room_left(n) >= BLOCK_VALUES * n->number_size;
 }
 
 /* Reads leaves, each followed by its comma, from p on, block by block. Returns the place of the
  * first value that it left: it may be a leaf all the same, at the end of a row or of the piece. One
  * copy a type: part and size are constants in each. */
 static inline __attribute__((always_inline)) const char *
-run_of(struct numbers *n, const char *p, const char *end, enum dtype part, size_t size)
+run_of(struct numbers *n, const struct piece *piece, const char *p, enum dtype part, size_t size)
 {
-    assert(n->number_size == size && run_is_possible(n, p, end));
+    assert(n->number_size == size && run_is_possible(n, piece, p));
     char *begin = (char *)n->buffer->block.data + n->buffer->used, *out = begin;
     const char *last = begin + room_left(n) - BLOCK_VALUES * size;
-    const char *from = p;
+    const char *from = p, *end = piece->end;
     bool is_leaf = true;
     for (const char *block = p; is_leaf && end - block >= BLOCK_BYTES + BLOCK_SLACK && out <= last;
          block += BLOCK_BYTES) {
         for (uint64_t commas = commas64(block); commas != 0; commas &= commas - 1) {
-            const char *comma = block + __builtin_ctzll(commas);
+            const char *comma = block + (unsigned)__builtin_ctzll(commas);
             if (__builtin_expect(!brief_store(p, comma, part, out), 0)) {
                 is_leaf = long_store(n, p, comma, end, out);
                 if (!is_leaf)
@@ -220,11 +221,11 @@ run_of(struct numbers *n, const char *p, const char *end, enum dtype part, size_
 
 /* A function each: in one with all of them the compiler keeps less in registers, at a tenth of the
  * speed. */
-#define RUN(name, part, type)                                                 \
-    static __attribute__((noinline))                                          \
-    const char *run_##name(struct numbers *n, const char *p, const char *end) \
-    {                                                                         \
-        return run_of(n, p, end, part, sizeof(type));                         \
+#define RUN(name, part, type)                                                           \
+    static __attribute__((noinline))                                                    \
+    const char *run_##name(struct numbers *n, const struct piece *piece, const char *p) \
+    {                                                                                   \
+        return run_of(n, piece, p, part, sizeof(type));                                 \
     }
 RUN(float16, DTYPE_FLOAT16, uint16_t)
 RUN(bfloat16, DTYPE_BFLOAT16, uint16_t)
@@ -237,9 +238,10 @@ RUN(int64, DTYPE_INT64, int64_t)
 RUN(unknown, DTYPE_UNKNOWN, double)
 #undef RUN
 
-static const char *run_read(struct numbers *n, const char *p, const char *end)
+static const char *run_read(struct numbers *n, const struct piece *piece, const char *p)
 {
-    static const char *(*const runs[])(struct numbers * n, const char *p, const char *end) = {
+    static const char *(*const runs[])(struct numbers * n, const struct piece *piece,
+                                       const char *p) = {
         [DTYPE_FLOAT16] = run_float16, [DTYPE_BFLOAT16] = run_bfloat16,
         [DTYPE_FLOAT32] = run_float32, [DTYPE_FLOAT64] = run_float64,
         [DTYPE_INT8] = run_int8,       [DTYPE_UINT8] = run_uint8,
@@ -247,7 +249,7 @@ static const char *run_read(struct numbers *n, const char *p, const char *end)
         [DTYPE_UNKNOWN] = run_unknown,
     };
     assert(runs[n->part] != NULL); /* a part is never complex */
-    return runs[n->part](n, p, end);
+    return runs[n->part](n, piece, p);
 }
 
 /* The type does not hold the number that the text writes; a long text is cut. */
@@ -408,8 +410,8 @@ static enum error piece_read(struct numbers *n, const struct piece *piece, const
         if (*p == piece->end)
             break;
         const char *from = *p;
-        if (run_is_possible(n, from, piece->end))
-            *p = run_read(n, from, piece->end);
+        if (run_is_possible(n, piece, from))
+            *p = run_read(n, piece, from);
         if (*p != from)
             continue;
         if (*p >= safe && is_at_value(n))

@@ -41,6 +41,24 @@ static double random_bits32(void)
     return (double)value;
 }
 
+static const char *random_sign(void)
+{
+    return random_next() % 2 ? "-" : "";
+}
+
+static int write_1024ths(char *text)
+{
+    return sprintf(text, "%s%.10g,", random_sign(), (double)(random_next() % 1024) / 1024);
+}
+
+/* As JSON writers have them. */
+static int write_shortest(char *text)
+{
+    size_t size = shortest_float64(random_unit() * 2 - 1, text);
+    text[size] = ',';
+    return (int)size + 1;
+}
+
 static int write_short(char *text)
 {
     return sprintf(text, "0.%04u,", (unsigned)(random_next() % 10000));
@@ -82,10 +100,12 @@ static const struct kind {
     int (*write)(char *text);
 } kinds[] = {
     {"0.1234", write_short},
+    {"1024ths in (-1,1)", write_1024ths},
     {"mixed, 1 to 6 decimals", write_mixed},
     {"integers", write_integers},
     {"%.9g in (0,1)", write_9_digits},
     {"%.17g in (0,1)", write_17_digits},
+    {"shortest in (-1,1)", write_shortest},
     {"%.9g of any float32", write_bits32},
     {"%.17g of any float64", write_bits64},
 };

@@ -298,28 +298,58 @@ static void long_arrays_read_alike_at_every_split(void **state)
     }
 }
 
+static double random_unit(void)
+{
+    return (double)(random_next() >> 11) * 0x1p-53;
+}
+
+/* A number that is easily rounded wrongly when its digits are many: beside the middle of two
+ * float64s or of two float32s, or beside a whole number. */
+static size_t hard_write(char *text)
+{
+    double value = ldexp(random_unit() + 0x1p-10, (int)(random_next() % 24));
+    float narrow = (float)value;
+    int places = 8 + (int)(random_next() % 11);
+    switch (random_next() % 3) {
+    case 0:
+        return (size_t)sprintf(text, "%.*Lf", places,
+                               ((long double)value + (long double)nextafter(value, INFINITY)) / 2);
+    case 1:
+        return (size_t)sprintf(text, "%.*f", places,
+                               ((double)narrow + (double)nextafterf(narrow, INFINITY)) / 2);
+    default:
+        return (size_t)sprintf(text, "%.0f.%0*d", value, places, (int)(random_next() % 2));
+    }
+}
+
+static size_t number_write(char *text)
+{
+    double value = (random_unit() - 0.5) * (random_next() % 3 ? 2 : 1e6);
+    if (random_next() % 3 == 0)
+        return hard_write(text);
+    return (size_t)sprintf(text, random_next() % 8 ? "%.*f" : "%.*e", (int)(random_next() % 20),
+                           value);
+}
+
 /* The hot path and the one-number path are different code: they must agree. */
 static void runs_read_what_single_numbers_read(void **state)
 {
     (void)state;
+    static const enum dtype dtypes[] = {DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_BFLOAT16};
     static char text[1 << 16];
     static size_t begin[4096], end[4096];
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 60; round++) {
         size_t used = 0, count = 0;
         text[used++] = '[';
         while (used < sizeof text - 64 && count < 4096) {
-            int digits = (int)(random_next() % 20);
-            double value =
-                ((double)(random_next() >> 11) * 0x1p-53 - 0.5) * (random_next() % 3 ? 2 : 1e6);
             begin[count] = used;
-            used += (size_t)snprintf(text + used, 64, random_next() % 8 ? "%.*f" : "%.*e", digits,
-                                     value);
+            used += number_write(text + used);
             end[count++] = used;
             text[used++] = ',';
         }
         text[used - 1] = ']';
         struct reading reading;
-        reading_begin(&reading, round % 2 ? DTYPE_FLOAT32 : DTYPE_FLOAT64, MAX_BYTES);
+        reading_begin(&reading, dtypes[round % 3], MAX_BYTES);
         reading_feed(&reading, text, used);
         assert_true(reading.is_done);
         struct tensor tensor = numbers_tensor(reading.numbers);
@@ -332,6 +362,77 @@ static void runs_read_what_single_numbers_read(void **state)
                 numbers_parse(text + begin[i], end[i] - begin[i], tensor.dtype, element), ERR_OK);
             assert_memory_equal(data + i * size, element, size);
         }
+        reading_end(&reading);
+    }
+}
+
+/* Whole numbers enough for a run, and text where the twenty-first of them would be. */
+static size_t spoilt_array(char text[static 512], const char *spoilt)
+{
+    char *p = text;
+    *p++ = '[';
+    for (int i = 0; i < 60; i++)
+        p += sprintf(p, "%s,", i == 20 ? spoilt : "12");
+    p[-1] = ']';
+    return (size_t)(p - text);
+}
+
+/* Byte by byte no run is possible. */
+static void runs_refuse_what_single_numbers_refuse(void **state)
+{
+    (void)state;
+    static const char *const spoilt[] = {"",
+                                         "-",
+                                         "1.",
+                                         ".5",
+                                         "01",
+                                         "00.5",
+                                         "-01.25",
+                                         "--1",
+                                         "1-",
+                                         "1.2.3",
+                                         "0.12:4",
+                                         "0.1234567890123\xb1",
+                                         "0.x234567890123456789",
+                                         "0.12.4567890123456789",
+                                         "0.0\xba"
+                                         "34567890123456789",
+                                         "123.",
+                                         "1234567890123456789.",
+                                         "3.00000000000000001",
+                                         "-3369.000000000000005",
+                                         "99999999.99999999999",
+                                         "0.99999999999999999",
+                                         "12345678901234.000123",
+                                         "9223372036854775808"};
+    static char want[SUMMARY_BYTES], got[SUMMARY_BYTES];
+    for (size_t i = 0; i < sizeof spoilt / sizeof spoilt[0]; i++) {
+        char text[512];
+        size_t size = spoilt_array(text, spoilt[i]);
+        for (int j = 0; j < 2; j++) {
+            read_in_steps(j == 0 ? DTYPE_INT64 : DTYPE_FLOAT64, text, size, 1, want);
+            assert_true(j > 0 || strstr(want, " at ") != NULL);
+            read_in_steps(j == 0 ? DTYPE_INT64 : DTYPE_FLOAT64, text, size, size, got);
+            assert_string_equal(got, want);
+        }
+    }
+}
+
+/* As float64s they are whole. */
+static void fractions_beside_whole_numbers_are_refused_after_the_array(void **state)
+{
+    (void)state;
+    static const char *const fractions[] = {"3.00000000000000001", "-3369.000000000000005",
+                                            "99999999.99999999999", "12345678901234.000123"};
+    for (size_t i = 0; i < sizeof fractions / sizeof fractions[0]; i++) {
+        char text[512];
+        struct reading reading;
+        reading_begin(&reading, DTYPE_UNKNOWN, MAX_BYTES);
+        reading_feed(&reading, text, spoilt_array(text, fractions[i]));
+        assert_true(reading.is_done);
+        assert_int_equal(numbers_convert(reading.numbers, DTYPE_INT64, &reading.problem),
+                         ERR_VALUE);
+        assert_string_equal(reading.problem.pointer, "/20");
         reading_end(&reading);
     }
 }
@@ -589,6 +690,8 @@ int main(void)
         cmocka_unit_test(arrays_read_alike_at_every_split),
         cmocka_unit_test(long_arrays_read_alike_at_every_split),
         cmocka_unit_test(runs_read_what_single_numbers_read),
+        cmocka_unit_test(runs_refuse_what_single_numbers_refuse),
+        cmocka_unit_test(fractions_beside_whole_numbers_are_refused_after_the_array),
         cmocka_unit_test(number_text_has_a_limit_at_every_split),
         cmocka_unit_test(limit_of_memory_is_kept_and_named),
         cmocka_unit_test(limit_of_memory_holds_in_long_runs),

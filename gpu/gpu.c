@@ -356,6 +356,12 @@ static bool is_pinned(const struct gpu *gpu, const void *base)
     return gpu->pinned_bytes > 0 && (uintptr_t)base - (uintptr_t)data < size;
 }
 
+bool gpu_is_near(struct gpu *gpu, int device, const void *operands)
+{
+    assert(device >= 0 && device < gpu->device_count);
+    return !gpu->device[device].info.is_cuda || is_pinned(gpu, operands);
+}
+
 static bool is_measured(struct gpu *gpu)
 {
     return atomic_load_explicit(&gpu->is_measured, memory_order_acquire);

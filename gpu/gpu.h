@@ -51,6 +51,10 @@ void gpu_close(struct gpu *gpu);
 /* Memory for operands, pinned where it can be; within budget_bytes (ERR_NOMEM). */
 const struct buffer_source *gpu_buffers(struct gpu *gpu);
 
+/* Whether a device gets at operands there as quickly as at any: the CPU does, CUDA does in pinned
+ * memory. */
+bool gpu_is_near(struct gpu *gpu, int device, const void *operands);
+
 struct gpu_memory {
     uint64_t budget_bytes, used_bytes, pinned_bytes, pinned_used_bytes;
 };

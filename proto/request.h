@@ -57,6 +57,9 @@ struct sink {
     void (*take)(void *context, const void *a, const void *b, uint64_t n);
     void *context;
     uint64_t min_bytes; /* a body that is concatenated and shorter is not handed on */
+    /* Where the next elements of b, *ret_room bytes of them, may lie already when they are taken:
+     * it saves a copy. NULL, or returns NULL: they lie where they arrived. */
+    char *(*place)(void *context, size_t *ret_room);
     /* Asked once, before the first elements and with every option known, if it takes the body.
      * NULL: it does. */
     enum error (*begin)(void *context, bool *ret_takes, struct problem *problem);

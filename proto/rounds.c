@@ -103,10 +103,22 @@ static void hand_on_held(struct rounds *rounds, uint64_t half_bytes)
     }
 }
 
+/* Of b that is handed on: not in the middle of an element. */
+static char *sink_place(const struct rounds *rounds, size_t *ret_room)
+{
+    const struct sink *sink = rounds->sink;
+    if (sink->place == NULL || rounds->scratch_used > 0 || rounds->is_b_big)
+        return NULL;
+    char *place = sink->place(sink->context, ret_room);
+    if (place != NULL)
+        *ret_room = least(*ret_room, 2 * rounds->half_bytes - rounds->at);
+    return place;
+}
+
 char *rounds_place(const struct rounds *rounds, size_t *ret_room)
 {
     if (rounds->at >= held_bytes(rounds))
-        return NULL;
+        return sink_place(rounds, ret_room);
     *ret_room = held_bytes(rounds) - rounds->at;
     return (char *)rounds->held->block.data + rounds->at;
 }

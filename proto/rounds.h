@@ -44,7 +44,7 @@ enum error rounds_init_held(struct rounds *rounds, struct request *request, uint
                             enum byte_order b_order);
 void rounds_fini(struct rounds *rounds); /* zeroed is fine */
 
-/* Where the next *ret_room bytes will be held; NULL: they will not be. */
+/* Where the next *ret_room bytes will be held, or the sink wants them; NULL: nowhere. */
 char *rounds_place(const struct rounds *rounds, size_t *ret_room);
 
 /* size is at most what is still to come, where that is known. data may be rounds_place(). */

@@ -268,7 +268,13 @@ static enum error begin_stream(void *context, bool *ret_takes, struct problem *p
 void dot_offer_stream(struct exchange *exchange)
 {
     struct dot_exchange *dot = &exchange->dot;
-    dot->sink = (struct sink){stream_take, exchange, STREAM_BYTES_MIN, begin_stream};
+    dot->sink = (struct sink){
+        .take = stream_take,
+        .context = exchange,
+        .min_bytes = STREAM_BYTES_MIN,
+        .place = stream_place,
+        .begin = begin_stream,
+    };
     dot->request.sink = &dot->sink;
 }
 

@@ -19,7 +19,8 @@ struct slice {
     struct job job; /* its device's while the slice is in out */
     struct stream *stream;
     struct slice *next;
-    struct block block; /* a from 0, b from SLICE_BYTES */
+    struct block block; /* b from 0, a from SLICE_BYTES unless it stays where it is */
+    const char *a;      /* where a begins, once something is used */
     size_t used;        /* bytes of either operand */
     struct partial partial;
 };
@@ -134,30 +135,65 @@ static void slice_close(struct stream *stream)
 
 /* ---- elements ------------------------------------------------------------------------------ */
 
-/* Copies as many of n elements as the slice in hand has room for. */
+/* The request holds a as a whole, and the device is not slowed down by where that is. Blocks of a
+ * that come in turn with b's lie one where the other did. */
+static bool stays(const struct stream *stream, const char *a)
+{
+    const struct request *request = &stream->exchange->dot.request;
+    const char *held = request->buffer.block.data;
+    return request->options.block == 0 && a >= held && a < held + request->buffer.used &&
+           gpu_is_near(gpu_of(stream), stream->device, a);
+}
+
+static void collect_a(const struct stream *stream, struct slice *slice, const char *a, size_t size)
+{
+    char *room = (char *)slice->block.data + SLICE_BYTES;
+    if (slice->used == 0)
+        slice->a = stays(stream, a) ? a : room;
+    if (slice->a == room)
+        memcpy(room + slice->used, a, size);
+    else
+        assert(a == slice->a + slice->used);
+}
+
+/* Takes as many of n elements as the slice in hand has room for. */
 static uint64_t collect(struct stream *stream, const char *a, const char *b, uint64_t n)
 {
     struct slice *slice = stream->filling;
     const size_t size = dtype_size(options_of(stream)->dtype);
     size_t room = (SLICE_BYTES - slice->used) / size, count = n < room ? n : room;
     char *place = (char *)slice->block.data + slice->used;
-    memcpy(place, a, count * size);
-    memcpy(place + SLICE_BYTES, b, count * size);
+    collect_a(stream, slice, a, count * size);
+    if (b != place) /* stream_place() */
+        memcpy(place, b, count * size);
     slice->used += count * size;
     if (slice->used == SLICE_BYTES)
         slice_close(stream);
     return count;
 }
 
+/* False: there is an error. */
+static bool is_filling(struct stream *stream)
+{
+    if (stream->error == ERR_OK && stream->filling == NULL)
+        stream->error = slice_create(stream, &stream->filling);
+    return stream->error == ERR_OK;
+}
+
 static void collect_all(struct stream *stream, const char *a, const char *b, uint64_t n)
 {
     const size_t size = dtype_size(options_of(stream)->dtype);
-    for (uint64_t done = 0; done < n && stream->error == ERR_OK;) {
-        if (stream->filling == NULL)
-            stream->error = slice_create(stream, &stream->filling);
-        if (stream->error == ERR_OK)
-            done += collect(stream, a + done * size, b + done * size, n - done);
-    }
+    for (uint64_t done = 0; done < n && is_filling(stream);)
+        done += collect(stream, a + done * size, b + done * size, n - done);
+}
+
+char *stream_place(void *exchange, size_t *ret_room)
+{
+    struct stream *stream = ((struct exchange *)exchange)->dot.stream;
+    if (stream->is_inline || !is_filling(stream))
+        return NULL; /* whoever takes the elements finds the error */
+    *ret_room = SLICE_BYTES - stream->filling->used;
+    return (char *)stream->filling->block.data + stream->filling->used;
 }
 
 void stream_take(void *exchange, const void *a, const void *b, uint64_t n)
@@ -174,22 +210,14 @@ void stream_take(void *exchange, const void *a, const void *b, uint64_t n)
 
 /* ---- handing over -------------------------------------------------------------------------- */
 
-/* b moves up to a, so that no gap is copied to the device. */
-static void slice_pack(struct slice *slice)
-{
-    size_t offset = size_align(slice->used);
-    char *data = slice->block.data;
-    if (offset < SLICE_BYTES)
-        memmove(data + offset, data + SLICE_BYTES, slice->used);
-}
-
 static enum error slice_plan(struct stream *stream, struct slice *slice)
 {
     const enum dtype dtype = options_of(stream)->dtype;
-    const uint64_t n = slice->used / dtype_size(dtype);
-    struct tensor_pair pair = {
-        .a = {.dtype = dtype, .shape = {1, {n}}},
-        .b = {.dtype = dtype, .shape = {1, {n}}, .offset = size_align(slice->used)},
+    const struct shape shape = {1, {slice->used / dtype_size(dtype)}};
+    const char *a = slice->a, *b = slice->block.data, *base = a < b ? a : b;
+    const struct tensor_pair pair = {
+        .a = {.dtype = dtype, .shape = shape, .offset = (size_t)(a - base)},
+        .b = {.dtype = dtype, .shape = shape, .offset = (size_t)(b - base)},
     };
     job_fini(&slice->job); /* of an attempt that met a full queue */
     slice->job = (struct job){0};
@@ -197,8 +225,8 @@ static enum error slice_plan(struct stream *stream, struct slice *slice)
     if (error != ERR_OK)
         return error;
     dot_fill_job(stream->exchange, &slice->job);
-    slice->job.base = slice->block.data;
-    slice->job.bytes = pair.b.offset + slice->used;
+    slice->job.base = base; /* of the pool, whose memory is one region */
+    slice->job.bytes = 2 * slice->used;
     slice->job.partial = &slice->partial;
     slice->job.port = loop_slice_port(stream->exchange->loop);
     partial_begin(stream, &slice->partial);
@@ -253,10 +281,8 @@ enum error stream_advance(struct stream *stream)
 
 enum error stream_end(struct stream *stream, bool *ret_is_complete)
 {
-    if (stream->filling != NULL) {
-        slice_pack(stream->filling);
+    if (stream->filling != NULL && stream->filling->used > 0)
         slice_close(stream);
-    }
     submit_full(stream, UINT32_MAX);
     *ret_is_complete = stream->out_count == 0;
     return stream->error;

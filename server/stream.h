@@ -3,8 +3,10 @@
  * Door: stream_create() once a decoder has said that a body is streamed; stream_take() is its sink;
  * stream_advance() after each piece of the body; stream_end() after the last. Where the thread
  * computes for itself, elements are added where they arrived. Otherwise they are collected into
- * slices, each a job that adds to a sum of its own on the device; a few are on their way at once,
- * and while those are, the body waits. The sums are merged as they come back, on the loop's thread.
+ * slices, each a job that adds to a sum of its own on the device: elements of b, which an upload
+ * (upload.h) puts there itself, and those of a where they will not stay or the device is slow to
+ * read them. A few slices are on their way at once, and while those are, the body waits. The sums
+ * are merged as they come back, on the loop's thread.
  */
 #ifndef SERVER_STREAM_H
 #define SERVER_STREAM_H
@@ -27,6 +29,9 @@ void stream_destroy(struct stream *stream);
 
 /* A sink's take(): the exchange is its context. */
 void stream_take(void *exchange, const void *a, const void *b, uint64_t n);
+
+/* Likewise its place(): in the slice in hand. */
+char *stream_place(void *exchange, size_t *ret_room);
 
 /* Hands full slices to the device, and pauses the exchange when that has enough of them. */
 enum error stream_advance(struct stream *stream);

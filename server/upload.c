@@ -38,20 +38,21 @@ void upload_consider(struct exchange *exchange)
     set_low_water(connection, PIECE_BYTES);
 }
 
-/* Where the next bytes go: to their place, if much fits there. A piece lies as it does in the body,
- * so that raw elements are aligned. */
+/* Where the next bytes go: to their place, if much fits there. A piece lies as it does in the body
+ * and ends on a boundary there, so that raw elements are aligned, and the next ones may go to their
+ * place. */
 static char *place_of(const struct exchange *exchange, size_t *ret_room)
 {
-    static _Thread_local _Alignas(ALIGN) char piece[ALIGN + PIECE_BYTES];
+    static _Thread_local _Alignas(ALIGN) char piece[PIECE_BYTES];
     size_t room;
     char *place = decoder_place(exchange->dot.decoder, &room);
     if (place != NULL && room >= PIECE_BYTES) {
         *ret_room = room < PLACED_BYTES ? room : PLACED_BYTES;
         return place;
     }
-    uint64_t left = left_bytes(exchange);
-    *ret_room = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-    return piece + exchange->body_bytes % ALIGN;
+    const uint64_t left = left_bytes(exchange), over = exchange->body_bytes % ALIGN;
+    *ret_room = left < PIECE_BYTES - over ? (size_t)left : PIECE_BYTES - over;
+    return piece + over;
 }
 
 void upload_end(struct exchange *exchange)

@@ -3,7 +3,7 @@
  * Usage: upload [-l] [-s] [-n CONNECTIONS] PORT TARGET BYTES [ROUNDS [chunked]]
  *   -l  the last byte comes when all others have been read
  *   -n  as many requests at once in each round, each on a connection of its own
- *   -s  the sum in the answer is checked
+ *   -s  the sum in the answer is checked, and the device, if TARGET names one
  * The same mebibyte is sent again and again, so that the sender stays in its cache and the server
  * is what is measured. Its elements are multiples of 1/256 below 8, so that the sum of their
  * products is known; type and layout are read in TARGET. Prints for each round the seconds from the
@@ -190,6 +190,19 @@ static void check_sum(const struct plan *plan, const char *text)
     exit(1);
 }
 
+/* A device that was lost would be stood in for. */
+static void check_device(const struct plan *plan, const char *text)
+{
+    const char *asked = strstr(plan->target, "device="), *named = strstr(text, "\"device\": \"");
+    if (asked == NULL)
+        return;
+    asked += strlen("device=");
+    if (named != NULL && strncmp(named + strlen("\"device\": \""), asked, strcspn(asked, "&")) == 0)
+        return;
+    fprintf(stderr, "upload: computed elsewhere\n%s\n", text);
+    exit(1);
+}
+
 static void *client_main(void *argument)
 {
     struct client *client = argument;
@@ -205,8 +218,10 @@ static void *client_main(void *argument)
     read_answer(client->fd, text);
     client->answered_us = (now_s() - sent_s) * 1e6;
     client->status = atoi(text + strlen("HTTP/1.1 "));
-    if (plan->checks_sum)
+    if (plan->checks_sum) {
         check_sum(plan, text);
+        check_device(plan, text);
+    }
     if (strstr(text, "\nConnection: close\r") != NULL) {
         (void)close(client->fd);
         client->fd = -1;

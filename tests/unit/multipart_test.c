@@ -290,7 +290,7 @@ static void one_row_is_handed_on(void **state)
         for (int j = 3; j < KINDS; j++) {
             struct text form;
             struct taken taken = {.element_size = 4};
-            const struct sink sink = {taken_add, &taken, 24, NULL};
+            const struct sink sink = {.take = taken_add, .context = &taken, .min_bytes = 24};
             struct request request;
             struct problem problem;
             text_init(&form);

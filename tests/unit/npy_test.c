@@ -312,7 +312,10 @@ static void one_row_is_handed_on_and_b_is_stored_nowhere(void **state)
         for (size_t i = 0; i < 4 * 4; i++) {
             struct text body;
             struct taken taken = {.element_size = size};
-            const struct sink sink = {taken_add, &taken, 400 * size, accept_body};
+            const struct sink sink = {.take = taken_add,
+                                      .context = &taken,
+                                      .min_bytes = 400 * size,
+                                      .begin = accept_body};
             struct request request;
             struct problem problem;
             text_init(&body);
@@ -351,8 +354,10 @@ static void what_the_sink_does_not_take_is_kept(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct text body;
         struct taken taken = {.element_size = 4};
-        const struct sink sink = {taken_add, &taken, cases[i].min_bytes,
-                                  cases[i].declines ? decline_body : accept_body};
+        const struct sink sink = {.take = taken_add,
+                                  .context = &taken,
+                                  .min_bytes = cases[i].min_bytes,
+                                  .begin = cases[i].declines ? decline_body : accept_body};
         struct request request;
         struct problem problem;
         text_init(&body);

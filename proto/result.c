@@ -13,6 +13,12 @@
 #include "proto/scalar.h"
 
 #define TEXT(text, literal) text_append((text), (literal), sizeof(literal) - 1)
+#define PUT(to, literal)    text_put((to), (literal), sizeof(literal) - 1)
+
+/* For all stages and their total, each with its name and what stands around it. */
+#define X(stage) +sizeof #stage ";dur=, " + TEXT_DURATION_BYTES
+enum { TIMING_BYTES = 0 TIMING_MAP(X) X(total) };
+#undef X
 
 static const char *const flag_names[FLAG_COUNT] = {"inexact", "invalid", "nan_input", "overflow",
                                                    "underflow"};
@@ -219,16 +225,19 @@ static void write_numbers(const struct result *result, struct text *text)
 
 static void write_timing(const struct timing *timing, struct text *text)
 {
-    TEXT(text, ", \"timing_us\": {");
-#define X(stage)                       \
-    TEXT(text, "\"" #stage "\": ");    \
-    text_us(text, timing->stage##_ns); \
-    TEXT(text, ", ");
+    char *to = text_room(text, sizeof ", \"timing_us\": {}" + TIMING_BYTES);
+    if (to == NULL)
+        return;
+    to = PUT(to, ", \"timing_us\": {");
+#define X(stage)                              \
+    to = PUT(to, "\"" #stage "\": ");         \
+    to = text_put_us(to, timing->stage##_ns); \
+    to = PUT(to, ", ");
     TIMING_MAP(X)
 #undef X
-    TEXT(text, "\"total\": ");
-    text_us(text, timing_total_ns(timing));
-    TEXT(text, "}");
+    to = PUT(to, "\"total\": ");
+    to = text_put_us(to, timing_total_ns(timing));
+    text_end(text, PUT(to, "}"));
 }
 
 void result_encode_json(const struct result *result, struct text *text)
@@ -368,14 +377,17 @@ enum error result_headers_suffice(const struct request *request, struct problem 
 void result_header_server_timing(const struct result *result, struct text *text)
 {
     const struct timing *timing = &result->timing;
-#define X(stage)                       \
-    TEXT(text, #stage ";dur=");        \
-    text_ms(text, timing->stage##_ns); \
-    TEXT(text, ", ");
+    char *to = text_room(text, TIMING_BYTES);
+    if (to == NULL)
+        return;
+#define X(stage)                              \
+    to = PUT(to, #stage ";dur=");             \
+    to = text_put_ms(to, timing->stage##_ns); \
+    to = PUT(to, ", ");
     TIMING_MAP(X)
 #undef X
-    TEXT(text, "total;dur=");
-    text_ms(text, timing_total_ns(timing));
+    to = PUT(to, "total;dur=");
+    text_end(text, text_put_ms(to, timing_total_ns(timing)));
 }
 
 void problem_encode_json(const struct problem *problem, const char *id, struct text *text)

@@ -170,8 +170,12 @@ static size_t binary_write(struct binary v, bool is_negative, char *ret)
     char *text = ret;
     if (is_negative)
         *text++ = '-';
-    struct shortest shortest = {0, 0};
-    if (v.c != 0 && !integer_of(v, &shortest))
+    if (v.c == 0) { /* most error bounds */
+        memcpy(text, "0.0", 3);
+        return (size_t)(text + 3 - ret);
+    }
+    struct shortest shortest;
+    if (!integer_of(v, &shortest))
         shortest = shortest_of(v);
     char digits[24];
     int all;

@@ -123,11 +123,15 @@ static void json_escape(struct text *text, unsigned char byte)
     text_append(text, escape, is_short ? 2 : sizeof escape);
 }
 
+/* ASCII that stands for itself. */
+static const bool is_plain[256] = {
+    [' ' ... '!'] = true, ['#' ... '['] = true, [']' ... 0x7f] = true};
+
 /* The end of what stands for itself: ASCII, and other characters as UTF-8. */
 static const unsigned char *plain_end(const unsigned char *s)
 {
     for (;;) {
-        while (*s >= ' ' && *s < 0x80 && *s != '"' && *s != '\\')
+        while (is_plain[*s])
             s++;
         size_t length = *s >= 0x80 ? utf8_length(s) : 0;
         if (length == 0)
@@ -170,46 +174,44 @@ static uint64_t eight_digits(uint32_t value)
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first digit is the lowest byte");
 
 /* value below 10^8 with a point before its last `decimals` digits. */
-static inline void text_short(struct text *text, uint32_t value, int decimals)
+static inline char *short_write(char *to, uint32_t value, int decimals)
 {
-    char *room = text_room(text, 16); /* more than is used: two words are written */
-    if (room == NULL)
-        return;
     int whole = 8 - decimals; /* digits before the point, of which one is shown at least */
     uint64_t digits = eight_digits(value);
     int zeros = __builtin_ctzll(digits | (uint64_t)1 << 8 * (whole - 1)) / 8;
     digits += 0x3030303030303030; /* '0' each */
     uint64_t before = digits >> 8 * zeros, after = digits >> 8 * whole;
-    memcpy(room, &before, sizeof before);
-    room[whole - zeros] = '.';
-    memcpy(room + whole - zeros + 1, &after, sizeof after);
-    text_advance(text, (size_t)(8 - zeros + 1));
+    memcpy(to, &before, sizeof before); /* more than is kept */
+    to += whole - zeros;
+    *to++ = '.';
+    memcpy(to, &after, sizeof after);
+    return to + decimals;
 }
 
-/* value with a point before its last `decimals` digits; unit is 10 to the power of that. Inline, so
- * that unit is a constant to divide by. */
-static inline void text_fixed(struct text *text, int64_t value, uint64_t unit, int decimals)
+/* value with a point before its last `decimals` digits; unit is 10 to the power of that. */
+static char *long_write(char *to, int64_t value, uint64_t unit, int decimals)
 {
-    if (value >= 0 && value < 100000000) {
-        text_short(text, (uint32_t)value, decimals);
-        return;
-    }
-    char digits[24], *end = digits + sizeof digits;
+    char digits[TEXT_DURATION_BYTES], *end = digits + sizeof digits;
     uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
     char *first = digits_write(end, magnitude % unit, decimals);
     *--first = '.';
     first = digits_write(first, magnitude / unit, 1);
     if (value < 0)
         *--first = '-';
-    text_append(text, first, (size_t)(end - first));
+    return text_put(to, first, (size_t)(end - first));
 }
 
-void text_us(struct text *text, int64_t ns)
+static bool is_short(int64_t ns)
 {
-    text_fixed(text, ns, 1000, 3);
+    return ns >= 0 && ns < 100000000;
 }
 
-void text_ms(struct text *text, int64_t ns)
+char *text_put_us(char *to, int64_t ns)
 {
-    text_fixed(text, ns, 1000000, 6);
+    return is_short(ns) ? short_write(to, (uint32_t)ns, 3) : long_write(to, ns, 1000, 3);
+}
+
+char *text_put_ms(char *to, int64_t ns)
+{
+    return is_short(ns) ? short_write(to, (uint32_t)ns, 6) : long_write(to, ns, 1000000, 6);
 }

@@ -60,9 +60,23 @@ void text_uint(struct text *text, uint64_t value);
  * by U+FFFD, so that the output is always strict JSON. */
 void text_json_string(struct text *text, const char *string);
 
-/* Nanoseconds as microseconds with three decimals ("12.345"): exact, so that printed parts add up
- * to the printed total. */
-void text_us(struct text *text, int64_t ns);
-void text_ms(struct text *text, int64_t ns); /* milliseconds with six decimals, likewise exact */
+/* Writes in room that is there: where the next byte goes. text_end() then says that so much of it is
+ * text. One check of room for all of a line costs half of one for each of its pieces. */
+static inline char *text_put(char *to, const char *data, size_t size)
+{
+    memcpy(to, data, size);
+    return to + size;
+}
+
+static inline void text_end(struct text *text, const char *end)
+{
+    text_advance(text, (size_t)(end - text->data) - text->size);
+}
+
+/* Nanoseconds as microseconds with three decimals ("12.345"), or as milliseconds with six: exact,
+ * so that printed parts add up to the printed total. Takes room of TEXT_DURATION_BYTES. */
+enum { TEXT_DURATION_BYTES = 24 };
+char *text_put_us(char *to, int64_t ns);
+char *text_put_ms(char *to, int64_t ns);
 
 #endif

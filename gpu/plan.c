@@ -85,8 +85,10 @@ struct need {
     uint64_t terms;
 };
 
-static struct need need_of(const struct tensor_pair *pair, const struct axes *axes)
+/* Sets the pair's axes, too. */
+static struct need need_of(const struct tensor_pair *pair, struct axes *axes)
 {
+    axes_of(pair, axes);
     int outer = axes->rank > 2 ? axes->rank - 2 : 0;
     uint64_t n = tensor_length(&pair->a), results = product(pair->result.dim, pair->result.rank);
     assert(n == tensor_length(&pair->b) && pair->a.dtype == pair->b.dtype);
@@ -158,11 +160,10 @@ static enum error plan_allocate(struct job *job, const struct need *need)
 enum error job_plan(struct job *job, const struct tensor_pair *pairs, size_t count)
 {
     assert(job->task == NULL && job->value == NULL);
-    struct need total = {0};
+    struct axes axes;
+    struct need need = {0}, total = {0};
     for (size_t i = 0; i < count; i++) {
-        struct axes axes;
-        axes_of(&pairs[i], &axes);
-        struct need need = need_of(&pairs[i], &axes);
+        need = need_of(&pairs[i], &axes);
         total.tasks += need.tasks;
         total.values += need.values;
         total.terms += need.terms;
@@ -172,9 +173,8 @@ enum error job_plan(struct job *job, const struct tensor_pair *pairs, size_t cou
         return error;
     size_t first = 0, done = 0;
     for (size_t i = 0; i < count; i++) {
-        struct axes axes;
-        axes_of(&pairs[i], &axes);
-        struct need need = need_of(&pairs[i], &axes);
+        if (count > 1) /* what the only one needs is known */
+            need = need_of(&pairs[i], &axes);
         tasks_of(job->task + done, need.tasks, &pairs[i], &axes, first);
         done += need.tasks;
         first += need.values;

@@ -53,7 +53,11 @@ enum error error_from_name(const char *name)
 
 void problem_clear(struct problem *problem)
 {
-    *problem = (struct problem){.error = ERR_OK, .offset = -1};
+    problem->error = ERR_OK;
+    problem->detail[0] = problem->pointer[0] = '\0'; /* what is behind them is half a kilobyte */
+    problem->offset = -1;
+    problem->limit = 0;
+    problem->setting = NULL;
 }
 
 enum error problem_set(struct problem *problem, enum error error, const char *format, ...)

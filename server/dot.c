@@ -312,6 +312,14 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
 
 /* ---- the body ------------------------------------------------------------------------------ */
 
+/* The body's end follows at once, and nothing is waited for in between. */
+static bool is_last(const struct exchange *exchange)
+{
+    const struct head *head = &exchange->head;
+    return !head->is_chunked && exchange->body_bytes == head->content_length &&
+           exchange->dot.stream == NULL;
+}
+
 enum error dot_body(struct exchange *exchange, const char *data, size_t size,
                     struct problem *problem)
 {
@@ -319,8 +327,12 @@ enum error dot_body(struct exchange *exchange, const char *data, size_t size,
     enum error error = check_size(exchange, problem);
     if (error != ERR_OK)
         return error;
-    int64_t start_ns = clock_ns() - stream_compute_ns(dot->stream);
+    int64_t start_ns = exchange->piece_ns - stream_compute_ns(dot->stream);
     error = decoder_feed(dot->decoder, data, size, problem);
+    if (is_last(exchange)) {
+        dot->ending_ns = start_ns;
+        return error;
+    }
     dot->decode_ns += clock_ns() - stream_compute_ns(dot->stream) - start_ns;
     if (error != ERR_OK || dot->stream == NULL)
         return error;
@@ -448,7 +460,8 @@ static enum error end_stream(struct exchange *exchange, struct problem *problem)
 enum error dot_finish(struct exchange *exchange, struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
-    dot->ending_ns = clock_ns() - stream_compute_ns(dot->stream);
+    if (dot->ending_ns == 0)
+        dot->ending_ns = clock_ns() - stream_compute_ns(dot->stream);
     enum error error = decoder_finish(dot->decoder, problem);
     decoder_destroy(dot->decoder);
     dot->decoder = NULL;

@@ -27,9 +27,9 @@ struct dot_exchange {
     /* writes the answer of a call that is not /v1/dot itself; NULL: as form says */
     enum error (*send)(struct exchange *exchange, const struct result *result,
                        struct problem *problem);
-    int64_t decode_ns;       /* spent in the decoder so far */
-    int64_t ending_ns;       /* when its end began, less what a stream had added by then */
-    int64_t decoded_ns;      /* when the request was complete */
+    int64_t decode_ns;  /* spent in the decoder so far */
+    int64_t ending_ns;  /* when its end began, less what a stream had added by then; 0: not yet */
+    int64_t decoded_ns; /* when the request was complete */
 };
 
 enum error dot_begin(struct exchange *exchange, struct problem *problem);

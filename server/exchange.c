@@ -256,8 +256,9 @@ static enum MHD_Result on_body(struct exchange *exchange, const char *data, size
 {
     size_t size = *data_size;
     *data_size = 0; /* taken, whatever becomes of it */
+    exchange->piece_ns = clock_ns();
     if (exchange->body_bytes == 0)
-        exchange->first_byte_ns = clock_ns();
+        exchange->first_byte_ns = exchange->piece_ns;
     exchange->body_bytes += size;
     if (exchange->state == EXCHANGE_REFUSED && is_discardable(exchange))
         return MHD_YES;
@@ -375,6 +376,7 @@ static void answer_taken(struct exchange *exchange,
 void exchange_on_read(struct exchange *exchange, const char *data, size_t size)
 {
     assert(exchange->state == EXCHANGE_BODY && !exchange->is_paused);
+    exchange->piece_ns = clock_ns();
     exchange->body_bytes += size;
     if (exchange->route->body(exchange, data, size, &exchange->problem) != ERR_OK) {
         exchange_refuse(exchange);

@@ -2,7 +2,9 @@
 #include "server/exchanges.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "gpu/clock.h"
@@ -30,6 +32,13 @@ void exchanges_fini(struct exchanges *all)
     text_fini(&all->scratch);
 }
 
+/* Only the loop's thread writes, so nothing can come between the load and the store. */
+static void count(struct exchanges *all, int more)
+{
+    unsigned before = atomic_load_explicit(&all->count, memory_order_relaxed);
+    atomic_store_explicit(&all->count, before + (unsigned)more, memory_order_relaxed);
+}
+
 struct exchange *exchange_new(struct exchanges *all)
 {
     struct exchange *exchange = all->kept;
@@ -43,10 +52,13 @@ struct exchange *exchange_new(struct exchanges *all)
         if (exchange == NULL)
             return NULL;
     }
-    *exchange = (struct exchange){.out = out};
+    memset(exchange, 0, offsetof(struct exchange, id));
+    exchange->out = out;
     text_clear(&exchange->out);
+    exchange->id[0] = exchange->allow[0] = '\0';
     problem_clear(&exchange->problem);
-    atomic_fetch_add_explicit(&all->count, 1, memory_order_relaxed);
+    problem_clear(&exchange->job_problem);
+    count(all, 1);
     return exchange;
 }
 
@@ -59,7 +71,7 @@ void exchange_free(struct exchanges *all, struct exchange *exchange)
     lab_call_free(exchange->lab_call);
     free(exchange->target);
     answer_uncharge(exchange);
-    atomic_fetch_sub_explicit(&all->count, 1, memory_order_relaxed);
+    count(all, -1);
     if (exchange->out.capacity > ANSWER_BYTES_KEPT)
         text_fini(&exchange->out);
     if (all->kept_count == EXCHANGES_KEPT) {

@@ -36,7 +36,10 @@ static const struct splitter_form form = {
             "application/octet-stream",
 };
 
-enum { RESERVE_BYTES = 1 << 20 }; /* at most, before a byte of the body was seen */
+enum {
+    RESERVE_BYTES = 1 << 20, /* at most, before a byte of the body was seen */
+    RESERVE_MORE = 1 << 10,  /* numbers are read in runs only where there is room for one */
+};
 
 static enum error json_create(struct decoder **ret, struct request *request, uint64_t body_bytes,
                               size_t max_bytes, struct problem *problem)
@@ -45,8 +48,10 @@ static enum error json_create(struct decoder **ret, struct request *request, uin
         return problem_set(problem, ERR_OPTION,
                            "shape_a, shape_b and layout are for application/octet-stream bodies; "
                            "a JSON array nests as its shape does");
-    /* An element takes about twice as many bytes in text: one reservation serves most bodies. */
-    uint64_t reserve = body_bytes / 2 < RESERVE_BYTES ? body_bytes / 2 : RESERVE_BYTES;
+    /* An element takes 8 bytes at most and more in text: one reservation serves most bodies. */
+    uint64_t reserve = body_bytes / 4 * 3 + RESERVE_MORE;
+    if (reserve > RESERVE_BYTES + RESERVE_MORE)
+        reserve = RESERVE_BYTES + RESERVE_MORE;
     if (body_bytes != BODY_CHUNKED && reserve <= max_bytes &&
         buffer_reserve(&request->buffer, reserve) != ERR_OK)
         return problem_set(problem, ERR_NOMEM, "no memory for %" PRIu64 " bytes of operands",

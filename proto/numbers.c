@@ -34,6 +34,7 @@ enum {
     BLOCK_BYTES = 64,                     /* searched for commas at a time */
     BLOCK_VALUES = 33, /* that a block may complete: each takes two bytes, the first one less */
     BLOCK_SLACK = BRIEF_READS, /* readable after a block */
+    COPY_BYTES = 256,          /* read apart at a time, at either end of a piece */
 };
 
 enum expect {
@@ -178,12 +179,17 @@ static __attribute__((noinline)) bool long_store(struct numbers *n, const char *
            number_store(n, &leaf, out) == ERR_OK;
 }
 
-/* Does the piece hold a block from p on, and the buffer a block's numbers? */
-static bool run_is_possible(const struct numbers *n, const struct piece *piece, const char *p)
+/* Is a number to come, and has the buffer room for a block's? */
+static bool run_is_possible(const struct numbers *n)
 {
-    return is_at_value(n) && n->nest.depth == n->nest.rank && p - piece->data >= BRIEF_BEFORE &&
-           piece->end - p >= BLOCK_BYTES + BLOCK_SLACK &&
+    return is_at_value(n) && n->nest.depth == n->nest.rank &&
            room_left(n) >= BLOCK_VALUES * n->number_size;
+}
+
+/* Does the piece hold a block from p on, and what is read around it? */
+static bool is_amidst(const struct piece *piece, const char *p)
+{
+    return p - piece->data >= BRIEF_BEFORE && piece->end - p >= BLOCK_BYTES + BLOCK_SLACK;
 }
 
 /* Reads leaves, each followed by its comma, from p on, block by block. Returns the place of the
@@ -192,7 +198,7 @@ static bool run_is_possible(const struct numbers *n, const struct piece *piece, 
 static inline __attribute__((always_inline)) const char *
 run_of(struct numbers *n, const struct piece *piece, const char *p, enum dtype part, size_t size)
 {
-    assert(n->number_size == size && run_is_possible(n, piece, p));
+    assert(n->number_size == size && run_is_possible(n) && is_amidst(piece, p));
     char *begin = (char *)n->buffer->block.data + n->buffer->used, *out = begin;
     const char *last = begin + room_left(n) - BLOCK_VALUES * size;
     const char *from = p, *end = piece->end;
@@ -250,6 +256,17 @@ static const char *run_read(struct numbers *n, const struct piece *piece, const 
     };
     assert(runs[n->part] != NULL); /* a part is never complex */
     return runs[n->part](n, piece, p);
+}
+
+/* The same at either end of a piece: in a copy that has bytes around it. */
+static const char *run_apart(struct numbers *n, const struct piece *piece, const char *p)
+{
+    char copy[BRIEF_BEFORE + COPY_BYTES + BLOCK_BYTES + BLOCK_SLACK] = {0};
+    size_t left = (size_t)(piece->end - p);
+    char *from = copy + BRIEF_BEFORE;
+    memcpy(from, p, left < COPY_BYTES ? left : COPY_BYTES);
+    const struct piece apart = {copy, copy + sizeof copy, 0};
+    return p + (run_read(n, &apart, from) - from);
 }
 
 /* The type does not hold the number that the text writes; a long text is cut. */
@@ -410,8 +427,8 @@ static enum error piece_read(struct numbers *n, const struct piece *piece, const
         if (*p == piece->end)
             break;
         const char *from = *p;
-        if (run_is_possible(n, piece, from))
-            *p = run_read(n, piece, from);
+        if (run_is_possible(n))
+            *p = is_amidst(piece, from) ? run_read(n, piece, from) : run_apart(n, piece, from);
         if (*p != from)
             continue;
         if (*p >= safe && is_at_value(n))

@@ -116,6 +116,8 @@ static enum error options_read(struct options *options, const json_t *root, stru
     return ERR_OK;
 }
 
+/* From here to operand_read() pointers begin at the operand, below at what is being read. */
+
 /* A value that is none of what an operand may be. */
 static enum error not_an_operand(const json_t *value, const char *name, struct problem *problem)
 {
@@ -138,8 +140,8 @@ static struct operand *operand_at(struct json *json, json_int_t index)
 }
 
 /* The operand of an array of numbers. */
-static enum error array_read(struct json *json, const json_t *value, const char *pointer,
-                             struct tensor *ret, struct problem *problem)
+static enum error array_read(struct json *json, const json_t *value, struct tensor *ret,
+                             struct problem *problem)
 {
     assert(json_array_size(value) == 1);
     struct operand *operand = operand_at(json, json_integer_value(json_array_get(value, 0)));
@@ -147,7 +149,7 @@ static enum error array_read(struct json *json, const json_t *value, const char 
     if (operand->numbers != NULL) {
         enum error err = numbers_convert(operand->numbers, dtype, problem);
         if (err != ERR_OK)
-            return pointer_prefix(problem, pointer);
+            return err;
         operand->tensor = numbers_tensor(operand->numbers);
     }
     assert(operand->tensor.dtype == dtype);
@@ -157,8 +159,7 @@ static enum error array_read(struct json *json, const json_t *value, const char 
 
 /* ---- {"base64", "dtype", "shape"} ---------------------------------------------------------- */
 
-static enum error object_check_keys(const json_t *object, const char *pointer,
-                                    struct problem *problem)
+static enum error object_check_keys(const json_t *object, struct problem *problem)
 {
     const char *name;
     json_t *value;
@@ -168,13 +169,13 @@ static enum error object_check_keys(const json_t *object, const char *pointer,
             continue;
         problem_set(problem, ERR_OPTION,
                     "unknown field \"%.64s\"; known beside base64 are dtype, shape", name);
-        return pointer_key(problem, pointer, name);
+        return pointer_key(problem, "", name);
     }
     return ERR_OK;
 }
 
 /* Its own, or else the request's. Both operands of a request are of one type. */
-static enum error object_dtype(const struct json *json, const json_t *object, const char *pointer,
+static enum error object_dtype(const struct json *json, const json_t *object,
                                enum byte_order *ret_order, struct problem *problem)
 {
     const struct options *options = &json->request->options;
@@ -199,19 +200,19 @@ static enum error object_dtype(const struct json *json, const json_t *object, co
                     dtype_name(dtype), dtype_name(options->dtype));
     else
         return ERR_OK;
-    return pointer_key(problem, pointer, "dtype");
+    return pointer_set(problem, "/dtype");
 }
 
-static enum error bad_shape(const char *pointer, struct problem *problem)
+static enum error bad_shape(struct problem *problem)
 {
     problem_set(problem, ERR_VALUE, "shape must be an array of at most %d whole numbers, 0 or more",
                 LIMIT_RANK);
-    return pointer_key(problem, pointer, "shape");
+    return pointer_set(problem, "/shape");
 }
 
 /* A vector, unless it is said. */
-static enum error object_shape(const json_t *object, uint64_t count, const char *pointer,
-                               struct shape *ret, struct problem *problem)
+static enum error object_shape(const json_t *object, uint64_t count, struct shape *ret,
+                               struct problem *problem)
 {
     const json_t *value = json_object_get(object, "shape");
     if (value == NULL) {
@@ -219,12 +220,12 @@ static enum error object_shape(const json_t *object, uint64_t count, const char 
         return ERR_OK;
     }
     if (!json_is_array(value) || json_array_size(value) > LIMIT_RANK)
-        return bad_shape(pointer, problem);
+        return bad_shape(problem);
     struct shape shape = {.rank = (int)json_array_size(value)};
     for (int axis = 0; axis < shape.rank; axis++) {
         const json_t *dim = json_array_get(value, (size_t)axis);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return bad_shape(pointer, problem);
+            return bad_shape(problem);
         shape.dim[axis] = (uint64_t)json_integer_value(dim);
     }
     *ret = shape;
@@ -232,7 +233,7 @@ static enum error object_shape(const json_t *object, uint64_t count, const char 
 }
 
 static enum error check_length(const struct operand *operand, const struct tensor *tensor,
-                               const char *pointer, struct problem *problem)
+                               struct problem *problem)
 {
     const size_t size = dtype_size(tensor->dtype);
     char shape[100];
@@ -243,31 +244,31 @@ static enum error check_length(const struct operand *operand, const struct tenso
     problem_set(problem, ERR_LENGTH, "%zu bytes are not the %s elements of shape %s",
                 operand->size_bytes, dtype_name(tensor->dtype),
                 shape_print(&tensor->shape, shape, sizeof shape));
-    return pointer_key(problem, pointer, "base64");
+    return pointer_set(problem, "/base64");
 }
 
-static enum error object_read(struct json *json, const json_t *object, const char *pointer,
-                              struct tensor *ret, struct problem *problem)
+static enum error object_read(struct json *json, const json_t *object, struct tensor *ret,
+                              struct problem *problem)
 {
     const json_t *text = json_object_get(object, "base64");
     if (!json_is_string(text)) {
         problem_set(problem, ERR_VALUE, "base64 must be a string, not %s",
                     document_type(json_typeof(text)));
-        return pointer_key(problem, pointer, "base64");
+        return pointer_set(problem, "/base64");
     }
     const struct operand *operand = operand_at(json, strtoll(json_string_value(text), NULL, 10));
     struct tensor tensor = {.offset = operand->tensor.offset};
     enum byte_order order;
-    enum error err = object_check_keys(object, pointer, problem);
+    enum error err = object_check_keys(object, problem);
     if (err == ERR_OK)
-        err = object_dtype(json, object, pointer, &order, problem);
+        err = object_dtype(json, object, &order, problem);
     if (err != ERR_OK)
         return err;
     tensor.dtype = json->request->options.dtype;
-    err = object_shape(object, operand->size_bytes / dtype_size(tensor.dtype), pointer,
-                       &tensor.shape, problem);
+    err = object_shape(object, operand->size_bytes / dtype_size(tensor.dtype), &tensor.shape,
+                       problem);
     if (err == ERR_OK)
-        err = check_length(operand, &tensor, pointer, problem);
+        err = check_length(operand, &tensor, problem);
     if (err != ERR_OK)
         return err;
     if (order == ORDER_BIG && operand->size_bytes > 0)
@@ -308,41 +309,41 @@ static void settle_dtype(const json_t *root, struct options *options)
 
 /* ---- operands ------------------------------------------------------------------------------ */
 
-/* The operand `name` of object, whose own pointer is prefix. */
+/* The operand `name` of object. */
 static enum error operand_read(struct json *json, const json_t *object, const char *name,
-                               const char *prefix, struct tensor *ret, struct problem *problem)
+                               struct tensor *ret, struct problem *problem)
 {
     const json_t *value = json_object_get(object, name);
-    char pointer[48];
-    (void)snprintf(pointer, sizeof pointer, "%s/%s", prefix, name);
+    enum error err;
     if (json_object_get(value, "base64") != NULL)
-        return object_read(json, value, pointer, ret, problem);
-    if (json_is_array(value))
-        return array_read(json, value, pointer, ret, problem);
-    (void)not_an_operand(value, name, problem);
-    return pointer_set(problem, "%s", pointer);
+        err = object_read(json, value, ret, problem);
+    else if (json_is_array(value))
+        err = array_read(json, value, ret, problem);
+    else
+        err = not_an_operand(value, name, problem);
+    if (err == ERR_OK)
+        return ERR_OK;
+    char step[8];
+    (void)snprintf(step, sizeof step, "/%s", name);
+    return pointer_prefix(problem, step);
 }
 
-static enum error pair_read(struct json *json, const json_t *object, const char *prefix,
-                            struct tensor_pair *ret, struct problem *problem)
+static enum error pair_read(struct json *json, const json_t *object, struct tensor_pair *ret,
+                            struct problem *problem)
 {
-    enum error err = operand_read(json, object, "a", prefix, &ret->a, problem);
+    enum error err = operand_read(json, object, "a", &ret->a, problem);
     if (err == ERR_OK)
-        err = operand_read(json, object, "b", prefix, &ret->b, problem);
+        err = operand_read(json, object, "b", &ret->b, problem);
     return err;
 }
 
 /* One element of pairs: an object with a and b and nothing else. */
-static enum error element_read(struct json *json, json_t *element, size_t index,
-                               struct tensor_pair *ret, struct problem *problem)
+static enum error element_read(struct json *json, json_t *element, struct tensor_pair *ret,
+                               struct problem *problem)
 {
-    char prefix[32];
-    (void)snprintf(prefix, sizeof prefix, "/pairs/%zu", index);
-    if (!json_is_object(element)) {
-        problem_set(problem, ERR_VALUE, "an element of pairs must be an object, not %s",
-                    document_type(json_typeof(element)));
-        return pointer_set(problem, "%s", prefix);
-    }
+    if (!json_is_object(element))
+        return problem_set(problem, ERR_VALUE, "an element of pairs must be an object, not %s",
+                           document_type(json_typeof(element)));
     const char *name;
     json_t *value;
     json_object_foreach(element, name, value)
@@ -350,10 +351,24 @@ static enum error element_read(struct json *json, json_t *element, size_t index,
         if (strcmp(name, "a") != 0 && strcmp(name, "b") != 0) {
             problem_set(problem, ERR_OPTION,
                         "unknown field \"%.64s\"; known in an element of pairs are a, b", name);
-            return pointer_key(problem, prefix, name);
+            return pointer_key(problem, "", name);
         }
     }
-    return pair_read(json, element, prefix, ret, problem);
+    return pair_read(json, element, ret, problem);
+}
+
+static enum error elements_read(struct json *json, const json_t *pairs, struct problem *problem)
+{
+    for (size_t i = 0; i < json_array_size(pairs); i++) {
+        enum error err =
+            element_read(json, json_array_get(pairs, i), &json->request->pair[i], problem);
+        if (err == ERR_OK)
+            continue;
+        char prefix[32];
+        (void)snprintf(prefix, sizeof prefix, "/pairs/%zu", i);
+        return pointer_prefix(problem, prefix);
+    }
+    return ERR_OK;
 }
 
 static enum error pairs_read(struct json *json, const json_t *root, const json_t *pairs,
@@ -373,9 +388,7 @@ static enum error pairs_read(struct json *json, const json_t *root, const json_t
     assert(count <= LIMIT_PAIRS); /* the splitter has counted them */
     enum error err = request_pairs(request, count, problem);
     request->is_pairs = true;
-    for (size_t i = 0; i < count && err == ERR_OK; i++)
-        err = element_read(json, json_array_get(pairs, i), i, &request->pair[i], problem);
-    return err;
+    return err == ERR_OK ? elements_read(json, pairs, problem) : err;
 }
 
 static enum error document_read(struct json *json, const json_t *root, struct problem *problem)
@@ -391,7 +404,7 @@ static enum error document_read(struct json *json, const json_t *root, struct pr
     if (pairs != NULL)
         return pairs_read(json, root, pairs, problem);
     err = request_pairs(request, 1, problem);
-    return err == ERR_OK ? pair_read(json, root, "", request->pair, problem) : err;
+    return err == ERR_OK ? pair_read(json, root, request->pair, problem) : err;
 }
 
 static enum error json_finish(struct decoder *decoder, struct problem *problem)

@@ -322,12 +322,13 @@ static enum error operand_reserve(struct splitter *splitter, struct problem *pro
 static enum error operand_note(struct splitter *splitter, const char brackets[static 2],
                                struct operand **ret, struct problem *problem)
 {
-    char placeholder[16];
-    int size = snprintf(placeholder, sizeof placeholder, "%c%zu%c", brackets[0],
-                        splitter->operand_count, brackets[1]);
     enum error err = operand_reserve(splitter, problem);
     if (err == ERR_OK)
-        err = skeleton_append(splitter, placeholder, (size_t)size, problem);
+        err = skeleton_append(splitter, &brackets[0], 1, problem);
+    if (err == ERR_OK) {
+        text_uint(&splitter->skeleton, splitter->operand_count);
+        err = skeleton_append(splitter, &brackets[1], 1, problem);
+    }
     if (err != ERR_OK)
         return problem_at(problem, splitter->array_start);
     *ret = &splitter->operand[splitter->operand_count++];

@@ -85,10 +85,8 @@ struct need {
     uint64_t terms;
 };
 
-/* Sets the pair's axes, too. */
-static struct need need_of(const struct tensor_pair *pair, struct axes *axes)
+static struct need need_of(const struct tensor_pair *pair, const struct axes *axes)
 {
-    axes_of(pair, axes);
     int outer = axes->rank > 2 ? axes->rank - 2 : 0;
     uint64_t n = tensor_length(&pair->a), results = product(pair->result.dim, pair->result.rank);
     assert(n == tensor_length(&pair->b) && pair->a.dtype == pair->b.dtype);
@@ -157,13 +155,31 @@ static enum error plan_allocate(struct job *job, const struct need *need)
     return ERR_NOMEM;
 }
 
+/* Two vectors, as in most jobs: there are no axes to look at. */
+static void plan_vectors(struct job *job, const struct tensor_pair *pair)
+{
+    static const struct axes none = {.rank = 0};
+    assert(pair->a.dtype == pair->b.dtype && tensor_length(&pair->a) == tensor_length(&pair->b));
+    job->task_one = task_of(pair, &none);
+    job->task = &job->task_one;
+    job->task_count = job->task_one.n > 0;
+    job->value = job->value_one;
+    job->value_count = values_a_result(pair);
+    job->term_count = job->task_one.n;
+}
+
 enum error job_plan(struct job *job, const struct tensor_pair *pairs, size_t count)
 {
     assert(job->task == NULL && job->value == NULL);
-    struct axes axes;
-    struct need need = {0}, total = {0};
+    if (count == 1 && pairs->result.rank == 0) {
+        plan_vectors(job, pairs);
+        return ERR_OK;
+    }
+    struct need total = {0};
     for (size_t i = 0; i < count; i++) {
-        need = need_of(&pairs[i], &axes);
+        struct axes axes;
+        axes_of(&pairs[i], &axes);
+        struct need need = need_of(&pairs[i], &axes);
         total.tasks += need.tasks;
         total.values += need.values;
         total.terms += need.terms;
@@ -173,8 +189,9 @@ enum error job_plan(struct job *job, const struct tensor_pair *pairs, size_t cou
         return error;
     size_t first = 0, done = 0;
     for (size_t i = 0; i < count; i++) {
-        if (count > 1) /* what the only one needs is known */
-            need = need_of(&pairs[i], &axes);
+        struct axes axes;
+        axes_of(&pairs[i], &axes);
+        struct need need = need_of(&pairs[i], &axes);
         tasks_of(job->task + done, need.tasks, &pairs[i], &axes, first);
         done += need.tasks;
         first += need.values;

@@ -140,10 +140,26 @@ static const unsigned char *plain_end(const unsigned char *s)
     }
 }
 
+/* A string that needs no escape, as nearly all: between quotes, at once. */
+static void quote(struct text *text, const char *string, size_t size)
+{
+    char *room = text_room(text, size + 2);
+    if (room == NULL)
+        return;
+    *room = '"';
+    memcpy(room + 1, string, size);
+    room[size + 1] = '"';
+    text_advance(text, size + 2);
+}
+
 void text_json_string(struct text *text, const char *string)
 {
+    const unsigned char *s = (const unsigned char *)string, *end = plain_end(s);
+    if (*end == '\0') {
+        quote(text, string, (size_t)(end - s));
+        return;
+    }
     text_append(text, "\"", 1);
-    const unsigned char *s = (const unsigned char *)string;
     while (*s != '\0') {
         const unsigned char *run = s;
         s = plain_end(s);

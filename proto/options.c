@@ -132,12 +132,13 @@ static enum error set_shape_b(struct options *options, const char *value)
     return shape_parse(value, &options->shape_b);
 }
 
-/* "concat", or "interleaved;block=1024". */
+/* "concat", "pairs", or "interleaved;block=1024". */
 static enum error set_layout(struct options *options, const char *value)
 {
     static const char interleaved[] = "interleaved;block=";
     uint64_t block = 0;
-    if (strcmp(value, "concat") != 0 &&
+    options->holds_pairs = strcmp(value, "pairs") == 0;
+    if (!options->holds_pairs && strcmp(value, "concat") != 0 &&
         (strncmp(value, interleaved, sizeof interleaved - 1) != 0 ||
          !parse_uint(value + sizeof interleaved - 1, INT64_MAX, &block) || block == 0))
         return ERR_VALUE;
@@ -163,7 +164,7 @@ static const struct option_row rows[] = {
     {"shape_a", OPTION_SHAPE_A, OPTION_RAW, set_shape_a, SHAPE_WORDS},
     {"shape_b", OPTION_SHAPE_B, OPTION_RAW, set_shape_b, SHAPE_WORDS},
     {"layout", OPTION_LAYOUT, OPTION_RAW, set_layout,
-     "concat, or interleaved;block=N for N elements of each operand in turn"},
+     "concat, pairs, or interleaved;block=N for N elements of each operand in turn"},
 };
 static_assert(LIMIT_ID_BYTES == 128, "the words of id say so");
 
@@ -225,7 +226,7 @@ static bool options_equal(const struct options *a, const struct options *b)
            a->timeout_ms == b->timeout_ms && strcmp(a->id, b->id) == 0 &&
            a->diagnostics == b->diagnostics && a->conjugate == b->conjugate &&
            shape_equals(&a->shape_a, &b->shape_a) && shape_equals(&a->shape_b, &b->shape_b) &&
-           a->block == b->block;
+           a->block == b->block && a->holds_pairs == b->holds_pairs;
 }
 
 /* Given before, elsewhere: by the value it had then. */

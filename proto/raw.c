@@ -1,5 +1,5 @@
-/* raw.c - application/octet-stream: all elements of a, then all of b, or blocks of them in turn
- * (see encoding.h).
+/* raw.c - application/octet-stream: all elements of a, then all of b, or blocks of them in turn, or
+ * many pairs (raw_pairs.h). See encoding.h.
  *
  * The bytes are the operands. A body that is one row goes to the request's sink as it arrives
  * (rounds.h), if there is one: interleaved always, concatenated when its length is known and worth
@@ -16,6 +16,7 @@
 
 #include "proto/bytes.h"
 #include "proto/pointer.h"
+#include "proto/raw_pairs.h"
 #include "proto/rounds.h"
 
 enum { LARGE_BYTES = 32 << 20 }; /* of a body: more than a core's share of any cache */
@@ -32,6 +33,7 @@ struct raw {
     uint64_t a_bytes;        /* UINT64_MAX: not known before finish */
     size_t b_offset;         /* where b starts, once a_bytes is known */
     struct rounds rounds;    /* of a request that is_streamed */
+    struct raw_pairs *pairs; /* owned; not NULL: it reads the body, and nothing else here matters */
 };
 
 #define BINARY_HINT "; with curl use --data-binary, because -d strips line ends"
@@ -215,6 +217,7 @@ static enum error check_layout(const struct raw *raw, struct problem *problem)
 static void raw_destroy(struct decoder *decoder)
 {
     struct raw *raw = (struct raw *)decoder;
+    raw_pairs_destroy(raw->pairs);
     rounds_fini(&raw->rounds);
     free(raw);
 }
@@ -240,7 +243,9 @@ static enum error raw_create(struct decoder **ret, struct request *request, uint
                         .is_large = body_bytes >= LARGE_BYTES && body_bytes != BODY_CHUNKED,
                         .expected_bytes = body_bytes};
     enum error err = check_layout(raw, problem);
-    if (err == ERR_OK)
+    if (err == ERR_OK && request->options.holds_pairs)
+        err = raw_pairs_create(&raw->pairs, request, body_bytes, max_bytes, problem);
+    else if (err == ERR_OK)
         err = body_bytes == BODY_CHUNKED ? raw_plan_chunked(raw, problem) : raw_plan(raw, problem);
     if (err != ERR_OK) {
         raw_destroy((struct decoder *)raw);
@@ -277,6 +282,8 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
                            struct problem *problem)
 {
     struct raw *raw = (struct raw *)decoder;
+    if (raw->pairs != NULL)
+        return raw_pairs_feed(raw->pairs, data, size, problem);
     struct buffer *buffer = &raw->request->buffer;
     if (size > raw->expected_bytes - raw->received_bytes)
         return wrong_length(raw, raw->expected_bytes, "goes on", problem);
@@ -353,6 +360,8 @@ static enum error raw_end_stream(struct raw *raw, struct problem *problem)
 static enum error raw_finish(struct decoder *decoder, struct problem *problem)
 {
     struct raw *raw = (struct raw *)decoder;
+    if (raw->pairs != NULL)
+        return raw_pairs_finish(raw->pairs, problem);
     struct request *request = raw->request;
     const struct options *options = &request->options;
     enum error err = raw_settle(raw, problem);

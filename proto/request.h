@@ -48,7 +48,8 @@ struct options {
     bool diagnostics;
     bool conjugate;                /* a's elements; without effect on real types */
     struct shape shape_a, shape_b; /* of a raw body, when given */
-    uint64_t block; /* of a raw body: so many elements of a and of b in turn; 0: all of a first */
+    uint64_t block;   /* of a raw body: so many elements of a and of b in turn; 0: all of a first */
+    bool holds_pairs; /* of a raw body: many pairs, whose lengths come first */
 };
 
 /* Takes a row's elements as they arrive: n of a and of b, aligned to their parts' own size, in

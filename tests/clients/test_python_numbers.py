@@ -354,6 +354,18 @@ def test_many_pairs_are_sent_from_where_they_lie(client):
     assert client.dot_pairs(pairs).value == [3.0 * i for i in range(3000)]
 
 
+def test_pairs_of_mixed_lengths_are_sent_from_where_they_lie(client):
+    pairs = [(array.array("f", [i] * (i % 7)), array.array("f", [2] * (i % 7))) for i in range(3000)]
+    assert client.dot_pairs(pairs).value == [2.0 * i * (i % 7) for i in range(3000)]
+    swapped = numpy.arange(5, dtype=">f4"), numpy.ones(5, ">f4")
+    assert list(client.dot_pairs([*pairs[:3], swapped]).value) == [0, 2, 8, 10]
+
+
+def test_pairs_of_unequal_vectors_are_refused(client):
+    with pytest.raises(Problem, match="length-mismatch|3"):
+        client.dot_pairs([(array.array("f", [1, 2]), array.array("f", [1, 2, 3]))])
+
+
 def test_pairs_may_be_drawn_from_a_generator(client):
     assert client.dot_pairs(([i], [2]) for i in (3, 4)).value == [6, 8]
 

@@ -225,6 +225,21 @@ def stacked(rows: Sequence[Operand]) -> Raw | None:
     return rows[0]._replace(shape=(len(rows) // 2, *shape))
 
 
+def paired(rows: Sequence[Operand]) -> list[Buffer] | None:
+    """Vectors of any lengths, those of all a before those of all b, as a body of pairs: how many, how
+    long each is, and their elements. None when they are not that."""
+    half = len(rows) // 2
+    raws = [row for row in rows if isinstance(row, Raw) and len(row.shape) == 1]
+    if not raws or len(raws) < len(rows):
+        return None
+    raws = [swapped(row) if row.is_big else row for row in raws]
+    lengths = [row.shape[0] for row in raws[:half]]
+    if lengths != [row.shape[0] for row in raws[half:]]:
+        return None
+    turns = (row.data for pair in zip(raws, raws[half:]) for row in pair)
+    return [struct.pack(f"<{half + 1}Q", half, *lengths), *turns]
+
+
 def pairs_request(pairs: Sequence[tuple[Any, Any]], dtype: Any, options: Options) -> Request:
     pairs = list(pairs)  # gone through twice
     values = {
@@ -238,6 +253,12 @@ def pairs_request(pairs: Sequence[tuple[Any, Any]], dtype: Any, options: Options
     if matrix is not None:
         parts: list[Buffer] = [row.data for row in operands if isinstance(row, Raw)]
         return raw_request(matrix, matrix, options, parts, wants_arrays)
+    body = paired(operands)
+    if body is not None:
+        said, size = [("dtype", element.name), ("layout", "pairs")], sum(map(len, body))
+        target = target_of([*said, *said_of(options.items())])
+        headers = headers_of(BINARY, element, options, size)
+        return Request(Lines(target, headers, size, False, wants_arrays), body)
     texts = [json_text(listed(operand), element) for operand in operands]
     rows = (f'{{"a":{a},"b":{b}}}' for a, b in zip(texts, texts[len(pairs) :]))
     return json_request(element, f'{{"pairs":[{",".join(rows)}]}}', options, wants_arrays)

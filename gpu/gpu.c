@@ -22,7 +22,7 @@ struct device {
     struct backend_device *handle; /* fixed after gpu_open() */
     struct worker *worker;         /* fixed after gpu_open(); safe from any thread */
     struct device_info info;       /* fixed after gpu_open() */
-    struct place_model *model;     /* NULL, or fixed once gpu->is_measured */
+    struct place_model *model;     /* NULL, or fixed once gpu->is_measured; through the queue */
     int index;                     /* fixed: the backend's number, 1 for "cuda:1" */
     bool is_pinned;                /* gpu_open() and gpu_close() */
 };
@@ -36,6 +36,7 @@ struct gpu {
     int failed_count;                   /* fixed after gpu_open(): devices that did not open */
     struct problem failed;              /* fixed after gpu_open(): the last one's text */
     struct problem absent;              /* fixed after gpu_open(): why a backend has no device */
+    struct place_model *inlined;        /* NULL, or fixed once is_measured: gpu_compute()'s */
     uint64_t pinned_bytes;      /* fixed after gpu_open(): what every device can read in place */
     atomic_bool is_measured;    /* any thread; false to true, once, after the models are there */
     atomic_ullong inline_total; /* any thread, relaxed: jobs of gpu_compute(); a statistic only */
@@ -223,6 +224,7 @@ void gpu_close(struct gpu *gpu)
         gpu->device[i].backend->close(gpu->device[i].handle);
         free(gpu->device[i].model);
     }
+    free(gpu->inlined);
     pool_destroy(gpu->pool);
     free(gpu);
 }
@@ -367,23 +369,23 @@ static bool is_measured(struct gpu *gpu)
     return atomic_load_explicit(&gpu->is_measured, memory_order_acquire);
 }
 
-/* The jobs that are under way count in full, also one that is nearly done. What HTTP threads
- * compute themselves waits for nobody. */
-static double waiting_ns(struct gpu *gpu, int device, const struct job_size *size)
+/* By which a job of so many products is expected; NULL: not measured. */
+static const struct place_model *model_for(struct gpu *gpu, int device, uint64_t term_count)
 {
-    const struct device *it = &gpu->device[device];
-    if (gpu_is_inline(gpu, device, size->term_count))
-        return 0;
-    return it->model->handoff_ns + (double)worker_load_ns(it->worker);
+    return gpu_is_inline(gpu, device, term_count) ? gpu->inlined : device_at(gpu, device)->model;
 }
 
+/* The jobs that are under way count in full, also one that is nearly done. What HTTP threads
+ * compute themselves waits for nobody. */
 static struct place_offer offer_of(struct gpu *gpu, int device, const struct job_size *size)
 {
-    const struct device *it = &gpu->device[device];
+    struct worker *worker = gpu->device[device].worker;
+    const struct place_model *model = model_for(gpu, device, size->term_count);
     struct problem unused;
-    if (it->model == NULL || worker_is_lost(it->worker, &unused))
+    if (model == NULL || worker_is_lost(worker, &unused))
         return (struct place_offer){0};
-    return (struct place_offer){it->model, waiting_ns(gpu, device, size)};
+    bool waits = !gpu_is_inline(gpu, device, size->term_count);
+    return (struct place_offer){model, waits ? (double)worker_load_ns(worker) : 0};
 }
 
 /* Where the job is expected to be done first. */
@@ -422,10 +424,9 @@ enum error gpu_place(struct gpu *gpu, enum placement placement, int index,
 
 double gpu_expected_ns(struct gpu *gpu, int device, const struct job_size *size)
 {
-    const struct device *it = device_at(gpu, device);
-    assert(is_measured(gpu) && it->model != NULL);
-    double way_ns = gpu_is_inline(gpu, device, size->term_count) ? 0 : it->model->handoff_ns;
-    return way_ns + place_time_ns(it->model, size, is_pinned(gpu, size->base));
+    const struct place_model *model = model_for(gpu, device, size->term_count);
+    assert(is_measured(gpu) && model != NULL);
+    return place_time_ns(model, size, is_pinned(gpu, size->base));
 }
 
 bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count)
@@ -435,53 +436,61 @@ bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count)
 
 /* --- measuring --- */
 
-/* An earlier CUDA device of the same name, whose model will do; NULL: none. */
-static const struct device *alike(const struct gpu *gpu, int device)
+/* The first CUDA device of the same name that is there, whose model will do. */
+static int alike(struct gpu *gpu, int device)
 {
-    for (int i = 1; i < device; i++)
-        if (gpu->device[i].model != NULL &&
-            strcmp(gpu->device[i].info.name, gpu->device[device].info.name) == 0)
-            return &gpu->device[i];
-    return NULL;
+    struct problem unused;
+    int first = device > 0 ? 1 : 0;
+    while (first < device &&
+           (worker_is_lost(gpu->device[first].worker, &unused) ||
+            strcmp(gpu->device[first].info.name, gpu->device[device].info.name) != 0))
+        first++;
+    return first;
 }
 
-/* One that fails, or for which there is no memory, has no model, and is not chosen. */
-static void device_measure(struct gpu *gpu, int device)
+/* NULL: the device failed, or there was no memory; then it is not chosen. */
+static struct place_model *model_keep(const struct measure_way *way)
 {
-    const struct device *same = alike(gpu, device);
+    struct place_model *kept = way->error == ERR_OK ? malloc(sizeof *kept) : NULL;
+    if (kept != NULL)
+        *kept = way->model;
+    return kept;
+}
+
+/* Ways to all devices that are there and unlike those before. */
+static int ways_list(struct gpu *gpu, struct measure_way ways[DEVICE_LIMIT + 1])
+{
     struct problem unused;
-    struct place_model model;
-    if (worker_is_lost(gpu->device[device].worker, &unused))
-        return;
-    if (same != NULL)
-        model = *same->model;
-    else if (measure_device(gpu, device, &model) != ERR_OK)
-        return;
-    struct place_model *kept = malloc(sizeof *kept);
-    if (kept == NULL)
-        return;
-    *kept = model;
-    gpu->device[device].model = kept;
+    int count = 0;
+    ways[count++] = (struct measure_way){.is_inline = true, .max_terms = gpu->config.inline_terms};
+    for (int i = 0; i < gpu->device_count; i++)
+        if (alike(gpu, i) == i && !worker_is_lost(gpu->device[i].worker, &unused))
+            ways[count++] = (struct measure_way){.device = i, .max_terms = UINT64_MAX};
+    return count;
 }
 
 void gpu_measure(struct gpu *gpu)
 {
+    struct measure_way ways[DEVICE_LIMIT + 1];
     assert(!is_measured(gpu));
     if (gpu->device_count == 1 || gpu->config.cuda_min_bytes > 0)
         return;
+    int count = ways_list(gpu, ways);
+    measure_ways(gpu, ways, count);
+    gpu->inlined = model_keep(&ways[0]);
     for (int i = 0; i < gpu->device_count; i++)
-        device_measure(gpu, i);
-    if (gpu->device[0].model != NULL)
+        for (int way = 1; way < count; way++)
+            if (ways[way].device == alike(gpu, i))
+                gpu->device[i].model = model_keep(&ways[way]);
+    if (gpu->inlined != NULL && gpu->device[0].model != NULL)
         atomic_store_explicit(&gpu->is_measured, true, memory_order_release);
 }
 
 static uint64_t crossover(struct gpu *gpu, const struct device *device, const struct job_size *kind,
                           bool pinned)
 {
-    if (!device->info.is_cuda)
-        return UINT64_MAX;
-    return place_crossover(gpu->device[0].model, device->model, kind, pinned,
-                           gpu->config.inline_terms);
+    const struct place_cpu cpu = {gpu->inlined, gpu->device[0].model, gpu->config.inline_terms};
+    return device->info.is_cuda ? place_crossover(&cpu, device->model, kind, pinned) : UINT64_MAX;
 }
 
 /* In `ns` at so many each; 0: too quick to be measured. */
@@ -499,7 +508,7 @@ bool gpu_device_speed(struct gpu *gpu, int device, enum dtype dtype, enum accura
     const struct job_size kind = {.row_count = 1, .dtype = dtype, .accuracy = accuracy};
     const struct place_cost *cost = &it->model->cost[dtype][place_kind_of(dtype, accuracy)];
     *ret = (struct device_speed){
-        .fixed_ns = (uint64_t)(it->model->handoff_ns + cost->row_ns[0]),
+        .fixed_ns = (uint64_t)cost->row_ns[0],
         .row_ns = (uint64_t)cost->further_ns[PLACE_ROW_LENGTHS - 1],
         .mb_s = so_many(1e3, place_byte_ns(it->model, cost, true)),
         .unpinned_mb_s = so_many(1e3, place_byte_ns(it->model, cost, false)),
@@ -552,11 +561,11 @@ static int64_t load_of(struct gpu *gpu, int device, const struct job *job)
         .base = job->base,
         .bytes = job->bytes,
         .term_count = job->term_count,
-        .row_count = job->value_count,
+        .row_count = job->value_count / (dtype_is_complex(job->task->dtype) ? 2 : 1),
         .dtype = job->task->dtype,
         .accuracy = job->accuracy,
     };
-    return (int64_t)place_load_ns(it->model, &size, is_pinned(gpu, job->base), it->info.is_cuda);
+    return (int64_t)place_load_ns(it->model, &size, is_pinned(gpu, job->base));
 }
 
 enum error gpu_submit(struct gpu *gpu, int device, struct job *job)

@@ -114,8 +114,9 @@ int64_t gpu_busy_since_ns(struct gpu *gpu);
 enum error gpu_self_test(struct gpu *gpu, struct problem *problem);
 
 /* Finds out how quick each device is, for PLACE_AUTO, once, after the self-test. Where there is
- * nothing to choose from, or cuda_min_bytes chooses, it does nothing; else it takes a quarter of a
- * second for the CPU and for each sort of CUDA devices. One that fails meanwhile is not chosen. */
+ * nothing to choose from, or cuda_min_bytes chooses, it does nothing; else it takes up to a quarter
+ * of a second for the CPU on the caller's thread, and as much for its queue and for that of each
+ * sort of CUDA devices. One that fails meanwhile is not chosen. */
 void gpu_measure(struct gpu *gpu);
 
 /* What it found of dot products of one type and accuracy on a device. */

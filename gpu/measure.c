@@ -1,36 +1,67 @@
-/* measure.c - how quick a device is (see measure.h).
+/* measure.c - how quick devices are (see measure.h).
  *
- * Every figure is the second least of eight, or the least of fewer: what else a machine does only
- * makes them longer, by a thousand times where it takes the core away. The operands are ordinary
- * numbers: exact sums of numbers of very different size take the CPU longer, up to ten times, which
- * nobody knows before they are read.
+ * Every figure is the lower quartile of what a few jobs took, one in each round over all figures of
+ * all ways, and the caller's thread is on another core in each round: on a virtual machine, a
+ * neighbour on the other half of a core halves its speed for up to a second, and would hit all jobs
+ * of a figure if they followed each other or kept to one core.
+ *
+ * The operands have just been written by the thread that submits them, as those of a request have:
+ * they lie in its caches, as far as these hold them, and in no other. They are ordinary numbers:
+ * exact sums of numbers of very different size take the CPU longer, up to ten times, which nobody
+ * knows before they are read.
  */
 #include "gpu/measure.h"
 
+#include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "gpu/clock.h"
 #include "gpu/waiter.h"
 
 enum {
-    REPEATS = 8,
-    REPEATS_LEAST = 3,
-    ENOUGH_NS = 2 * 1000000,   /* of one kind of job: then no further repetition */
-    DEVICE_NS = 250 * 1000000, /* of one device: no further type of elements */
-    ROWS = 256,                /* of a batch of rows that share nothing */
-    SHARED_ROWS = 8,           /* of either operand, each with each */
+    ROUNDS = 6,
+    ENOUGH_NS = 1000000,    /* of one figure: then it need not be repeated any further */
+    WAY_NS = 250 * 1000000, /* of one way: no further figure */
+    SHARED_ROWS = 8,        /* of either operand, each with each */
     SHARED_LENGTH = 2048,
-    FAR_BYTES = 64 << 20, /* more than caches hold */
+    PAGE_BYTES = 2 << 20, /* as the pool asks for */
+    PACKET_BYTES = 65000, /* operands arrive in such pieces; none falls on another's like */
 };
 
-/* What is measured, and where. */
-struct trial {
+/* What is measured of each type and accuracy: rows of each size, rows that share nothing, rows that
+ * share all. */
+enum { FIGURE_ROWS = PLACE_SIZES, FIGURE_SHARED = FIGURE_ROWS + PLACE_ROW_LENGTHS, FIGURES };
+
+/* Of place_row_lengths[]: rows that share nothing. */
+static const uint64_t row_counts[PLACE_ROW_LENGTHS] = {1024, 256};
+
+struct series {
+    double took_ns[ROUNDS];
+    double spent_ns; /* the arrival of the operands included */
+    int count;
+};
+
+/* One way in the making. */
+struct course {
+    struct measure_way *way;
+    double spent_ns;
+    struct series series[DTYPE_COUNT][PLACE_KINDS][FIGURES];
+    struct series unpinned[FIGURE_ROWS]; /* of float32 exact: operands are only moved */
+};
+
+/* What all ways share. */
+struct measure {
     struct gpu *gpu;
-    int device;
-    int least;            /* repetitions, however long they take */
-    bool is_queued;       /* else on the caller's thread: the CPU only */
-    const void *operands; /* as many as the largest job has */
+    char *operands, *unpinned; /* as many as the largest job has */
+    char packet[PACKET_BYTES];
+};
+
+/* What is computed, of which operands. */
+struct trial {
+    char *operands;
     enum dtype dtype;
     enum place_kind kind;
 };
@@ -56,44 +87,62 @@ static struct shape shape_of(const uint64_t axes[2], uint64_t n)
     return shape;
 }
 
+static struct batch batch_of(enum dtype dtype, int figure)
+{
+    if (figure < FIGURE_ROWS)
+        return (struct batch){.n = place_bytes[figure] / (2 * dtype_size(dtype))};
+    if (figure < FIGURE_SHARED) {
+        const uint64_t rows = row_counts[figure - FIGURE_ROWS];
+        return (struct batch){{rows}, {rows}, place_row_lengths[figure - FIGURE_ROWS]};
+    }
+    return (struct batch){{SHARED_ROWS, 1}, {1, SHARED_ROWS}, SHARED_LENGTH};
+}
+
+static enum accuracy accuracy_of(enum place_kind kind)
+{
+    return kind == PLACE_FAST ? ACCURACY_FAST : ACCURACY_EXACT;
+}
+
 /* --- operands --- */
 
 /* Numbers of about the same size, of both signs, whatever type they are read as: 0x3ff. or 0xbff.
  * in every 16 bits is 1 to 2 as float64, float32 and bfloat16, and nearly 2 as float16. */
-static void fill(void *data, size_t size)
+static void packet_fill(char packet[PACKET_BYTES])
 {
     uint64_t state = 1;
-    for (uint64_t *word = data; size >= sizeof *word; size -= sizeof *word) {
+    for (size_t at = 0; at < PACKET_BYTES; at += sizeof state) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        *word++ = (state & 0x800f800f800f800fu) | 0x3ff03ff03ff03ff0u;
+        const uint64_t word = (state & 0x800f800f800f800fu) | 0x3ff03ff03ff03ff0u;
+        memcpy(packet + at, &word, sizeof word);
     }
 }
 
-struct operands {
-    const struct buffer_source *source;
-    struct block block;
-};
-
-/* Of the daemon's own memory, pinned where that can be; from the heap when its budget is small. */
-static enum error operands_acquire(struct operands *ret, const struct buffer_source *source,
-                                   size_t size)
+static void arrive(const struct measure *measure, char *operands, size_t size)
 {
-    enum error error = source->acquire(source->context, size, &ret->block);
-    if (error == ERR_NOMEM) {
-        source = &buffer_heap;
-        error = source->acquire(source->context, size, &ret->block);
-    }
-    if (error != ERR_OK)
-        return error;
-    ret->source = source;
-    fill(ret->block.data, size);
+    for (size_t at = 0; at < size; at += PACKET_BYTES)
+        memcpy(operands + at, measure->packet, size - at < PACKET_BYTES ? size - at : PACKET_BYTES);
+}
+
+static enum error pages_acquire(void *context, size_t size, struct block *ret)
+{
+    (void)context;
+    assert(size % PAGE_BYTES == 0);
+    void *data = aligned_alloc(PAGE_BYTES, size);
+    if (data == NULL)
+        return ERR_NOMEM;
+    (void)madvise(data, size, MADV_HUGEPAGE); /* refused by some kernels, as to the pool */
+    *ret = (struct block){data, size};
     return ERR_OK;
 }
 
-static void operands_release(struct operands *operands)
+static void pages_release(void *context, struct block block)
 {
-    operands->source->release(operands->source->context, operands->block);
+    (void)context;
+    free(block.data);
 }
+
+/* Memory like the pool's that is not pinned. */
+static const struct buffer_source pages = {.acquire = pages_acquire, .release = pages_release};
 
 /* --- timing --- */
 
@@ -109,24 +158,59 @@ static enum error job_make(const struct trial *trial, const struct batch *batch,
     *ret = (struct job){
         .base = trial->operands,
         .bytes = bytes_a + rows_of(batch->b) * batch->n * size,
-        .accuracy = trial->kind == PLACE_FAST ? ACCURACY_FAST : ACCURACY_EXACT,
+        .accuracy = accuracy_of(trial->kind),
         .result_dtype = dtype_is_integer(trial->dtype) ? DTYPE_INT64 : trial->dtype,
     };
     enum error error = shape_dot(&pair.a.shape, &pair.b.shape, &pair.result, &problem);
     return error == ERR_OK ? job_plan(ret, &pair, 1) : error;
 }
 
-static enum error run_once(const struct trial *trial, struct job *job, double *ret_ns)
+static enum error run(struct gpu *gpu, const struct measure_way *way, struct job *job)
 {
-    enum error error = ERR_OK;
-    int64_t began = clock_ns();
-    if (trial->is_queued) {
-        error = waiter_run(trial->gpu, trial->device, job);
-    } else {
-        gpu_compute(trial->gpu, job);
-        error = job->error;
+    if (!way->is_inline)
+        return waiter_run(gpu, way->device, job);
+    gpu_compute(gpu, job);
+    return job->error;
+}
+
+static double ns_since(int64_t began)
+{
+    return (double)(clock_ns() - began);
+}
+
+/* A worker's processor that has slept while operands arrived takes up to 0.4 ms to wake, more than
+ * most jobs: one of a single product wakes it before. */
+static enum error wake(struct gpu *gpu, const struct measure_way *way, const struct trial *trial)
+{
+    struct job job;
+    enum error error = job_make(trial, &(struct batch){.n = 1}, &job);
+    if (error == ERR_OK)
+        error = run(gpu, way, &job);
+    job_fini(&job);
+    return error;
+}
+
+static enum error time_once(const struct measure *measure, struct course *course,
+                            const struct trial *trial, int figure, struct series *series)
+{
+    assert(series->count < ROUNDS);
+    const struct batch batch = batch_of(trial->dtype, figure);
+    struct job job;
+    const int64_t began = clock_ns();
+    enum error error = job_make(trial, &batch, &job);
+    if (error == ERR_OK) {
+        arrive(measure, trial->operands, job.bytes);
+        error = wake(measure->gpu, course->way, trial);
     }
-    *ret_ns = (double)(clock_ns() - began);
+    if (error == ERR_OK) {
+        const int64_t arrived = clock_ns();
+        error = run(measure->gpu, course->way, &job);
+        series->took_ns[series->count++] = ns_since(arrived);
+    }
+    job_fini(&job);
+    const double spent_ns = ns_since(began);
+    series->spent_ns += spent_ns;
+    course->spent_ns += spent_ns;
     return error;
 }
 
@@ -136,191 +220,196 @@ static int compare_ns(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-static enum error run_some(const struct trial *trial, struct job *job, double *ret_ns)
+static double quartile_ns(struct series *series)
 {
-    double took_ns[REPEATS], spent_ns = 0;
-    int count = 0;
-    while (count < REPEATS && (count < trial->least || spent_ns < ENOUGH_NS)) {
-        enum error error = run_once(trial, job, &took_ns[count]);
-        if (error != ERR_OK)
-            return error;
-        spent_ns += took_ns[count++];
-    }
-    qsort(took_ns, (size_t)count, sizeof *took_ns, compare_ns);
-    *ret_ns = took_ns[count / REPEATS];
-    return ERR_OK;
+    assert(series->count > 0);
+    qsort(series->took_ns, (size_t)series->count, sizeof *series->took_ns, compare_ns);
+    return series->took_ns[(series->count - 1) / 4];
 }
 
-static enum error time_batch(const struct trial *trial, const struct batch *batch, double *ret_ns)
+/* --- rounds --- */
+
+static bool is_enough(const struct series *series, int least)
 {
-    struct job job;
-    enum error error = job_make(trial, batch, &job);
-    if (error == ERR_OK)
-        error = run_some(trial, &job, ret_ns);
-    job_fini(&job);
+    return series->count == ROUNDS || (series->count >= least && series->spent_ns >= ENOUGH_NS);
+}
+
+/* The largest size takes so long that once tells enough, unless all types depend on it. */
+static int least_of(int figure, bool is_needed)
+{
+    if (is_needed)
+        return 3;
+    return figure == FIGURE_ROWS - 1 ? 1 : 2;
+}
+
+static bool is_kind(enum dtype dtype, enum place_kind kind)
+{
+    return kind == PLACE_EXACT || !dtype_is_integer(dtype);
+}
+
+/* Also the first size that is too large: what is smaller is expected on a line to it. */
+static bool is_on_way(const struct measure_way *way, enum dtype dtype, int figure)
+{
+    return figure == 0 || figure >= FIGURE_ROWS ||
+           place_bytes[figure - 1] / (2 * dtype_size(dtype)) < way->max_terms;
+}
+
+/* What is_needed is measured once, however long that takes. */
+static enum error time_kind(const struct measure *measure, struct course *course,
+                            const struct trial *trial, struct series *series, int figures,
+                            bool is_needed)
+{
+    enum error error = ERR_OK;
+    for (int i = 0; error == ERR_OK && i < figures; i++) {
+        const bool has_time = course->spent_ns < WAY_NS || (is_needed && series[i].count == 0);
+        if (has_time && !is_enough(&series[i], least_of(i, is_needed)) &&
+            is_on_way(course->way, trial->dtype, i))
+            error = time_once(measure, course, trial, i, &series[i]);
+    }
+    return error;
+}
+
+/* float32 exact comes first: what is not measured takes its place (take_costs()). */
+static enum error time_round(const struct measure *measure, struct course *course)
+{
+    enum error error = ERR_OK;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        for (int kind = PLACE_KINDS - 1; kind >= 0; kind--) {
+            const struct trial trial = {measure->operands, (enum dtype)dtype,
+                                        (enum place_kind)kind};
+            const bool is_first = trial.dtype == DTYPE_FLOAT32 && trial.kind == PLACE_EXACT;
+            if (error == ERR_OK && is_kind(trial.dtype, trial.kind))
+                error = time_kind(measure, course, &trial, course->series[dtype][kind], FIGURES,
+                                  is_first);
+        }
+    const struct trial unpinned = {measure->unpinned, DTYPE_FLOAT32, PLACE_EXACT};
+    if (error == ERR_OK && course->way->device > 0)
+        error = time_kind(measure, course, &unpinned, course->unpinned, FIGURE_ROWS, true);
     return error;
 }
 
 /* --- what a model is made of --- */
 
-static enum error measure_sizes(const struct trial *trial, double ret_ns[PLACE_SIZES])
+/* How much longer a batch took than the model so far says. */
+static double excess_ns(struct series *series, const struct place_model *model, enum dtype dtype,
+                        enum place_kind kind, int figure)
 {
-    enum error error = ERR_OK;
-    for (int i = 0; error == ERR_OK && i < PLACE_SIZES; i++) {
-        const struct batch row = {.n = place_bytes[i] / (2 * dtype_size(trial->dtype))};
-        error = time_batch(trial, &row, &ret_ns[i]);
-    }
-    return error;
-}
-
-/* How much longer a batch takes than the model so far says. */
-static enum error measure_excess(const struct trial *trial, const struct batch *batch,
-                                 const struct place_model *model, double *ret_ns)
-{
+    const struct batch batch = batch_of(dtype, figure);
     const struct job_size size = {
-        .bytes = (rows_of(batch->a) + rows_of(batch->b)) * batch->n * dtype_size(trial->dtype),
-        .dtype = trial->dtype,
-        .accuracy = trial->kind == PLACE_FAST ? ACCURACY_FAST : ACCURACY_EXACT,
+        .bytes = (rows_of(batch.a) + rows_of(batch.b)) * batch.n * dtype_size(dtype),
+        .dtype = dtype,
+        .accuracy = accuracy_of(kind),
     };
-    double took_ns;
-    enum error error = time_batch(trial, batch, &took_ns);
-    if (error == ERR_OK)
-        *ret_ns = took_ns - place_time_ns(model, &size, true);
-    return error;
+    return quartile_ns(&series[figure]) - place_time_ns(model, &size, true);
 }
 
-/* The self-test has no fast job of every type, so the first job of a kind may have its kernel
- * loaded. */
-static enum error warm_up(const struct trial *trial)
+static void take_cost(struct course *course, enum dtype dtype, enum place_kind kind)
 {
-    double unused;
-    return time_batch(trial, &(struct batch){.n = 1}, &unused);
-}
-
-static enum error measure_cost(const struct trial *trial, struct place_model *model)
-{
-    struct place_cost *cost = &model->cost[trial->dtype][trial->kind];
-    double excess_ns;
-    enum error error = warm_up(trial);
-    if (error == ERR_OK)
-        error = measure_sizes(trial, cost->row_ns);
-    for (int i = 0; error == ERR_OK && i < PLACE_ROW_LENGTHS; i++) {
-        const struct batch apart = {.a = {ROWS}, .b = {ROWS}, .n = place_row_lengths[i]};
-        error = measure_excess(trial, &apart, model, &excess_ns);
-        if (error == ERR_OK)
-            cost->further_ns[i] = excess_ns / (ROWS - 1);
-    }
-    if (error != ERR_OK)
-        return error;
-    const struct batch each = {{SHARED_ROWS, 1}, {1, SHARED_ROWS}, SHARED_LENGTH};
+    struct series *series = course->series[dtype][kind];
+    struct place_model *model = &course->way->model;
+    struct place_cost *cost = &model->cost[dtype][kind];
+    cost->row_ns[0] = quartile_ns(&series[0]);
+    for (int i = 1; i < PLACE_SIZES; i++)
+        cost->row_ns[i] = series[i].count > 0 ? quartile_ns(&series[i])
+                                              : cost->row_ns[i - 1] * (double)place_bytes[i] /
+                                                    (double)place_bytes[i - 1];
+    for (int i = 0; i < PLACE_ROW_LENGTHS; i++)
+        cost->further_ns[i] =
+            excess_ns(series, model, dtype, kind, FIGURE_ROWS + i) / (double)(row_counts[i] - 1);
     const double rows = SHARED_ROWS * SHARED_ROWS, shared = (rows - SHARED_ROWS) * SHARED_LENGTH;
-    error = measure_excess(trial, &each, model, &excess_ns);
-    if (error == ERR_OK)
-        cost->term_ns = (excess_ns - (rows - 1) * cost->further_ns[PLACE_ROW_LENGTHS - 1]) / shared;
-    return error;
+    cost->term_ns = (excess_ns(series, model, dtype, kind, FIGURE_SHARED) -
+                     (rows - 1) * cost->further_ns[PLACE_ROW_LENGTHS - 1]) /
+                    shared;
 }
 
-/* float32 comes first, and is always measured. A device so slow that time is over then is taken to
- * be as slow with the rest. */
-static enum error measure_costs(struct trial *trial, struct place_model *model)
+static void take_costs(struct course *course)
 {
-    const int64_t until_ns = clock_ns() + DEVICE_NS;
+    struct place_model *model = &course->way->model;
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         for (int kind = PLACE_KINDS - 1; kind >= 0; kind--) {
-            trial->dtype = (enum dtype)dtype;
-            trial->kind = (enum place_kind)kind;
-            struct place_cost *cost = &model->cost[dtype][kind];
-            if (kind == PLACE_FAST && dtype_is_integer(trial->dtype))
-                continue; /* there is no such kind */
-            if (clock_ns() > until_ns) {
-                *cost = model->cost[DTYPE_FLOAT32][PLACE_EXACT];
-                continue;
-            }
-            enum error error = measure_cost(trial, model);
-            if (error != ERR_OK)
-                return error;
+            if (course->series[dtype][kind][FIGURES - 1].count > 0)
+                take_cost(course, (enum dtype)dtype, (enum place_kind)kind);
+            else /* a device so slow that time was over is taken to be as slow with the rest */
+                model->cost[dtype][kind] = model->cost[DTYPE_FLOAT32][PLACE_EXACT];
         }
+    for (int i = 0; i < FIGURE_ROWS; i++)
+        if (course->unpinned[i].count > 0)
+            model->unpinned_ns[i] = quartile_ns(&course->unpinned[i]) -
+                                    model->cost[DTYPE_FLOAT32][PLACE_EXACT].row_ns[i];
+    place_smooth(model);
+}
+
+/* --- the door --- */
+
+/* The caller's thread to the round's core of those that it may use. Where that is refused it stays
+ * where it is. */
+static void core_choose(const cpu_set_t *allowed, int round)
+{
+    int skip = round * CPU_COUNT(allowed) / ROUNDS;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, allowed) && skip-- == 0)
+            CPU_SET(core, &one);
+    (void)sched_setaffinity(0, sizeof one, &one);
+}
+
+static void measure_courses(const struct measure *measure, struct course *courses, int count)
+{
+    cpu_set_t allowed;
+    const bool can_move = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        if (can_move)
+            core_choose(&allowed, round);
+        for (int i = 0; i < count; i++)
+            if (courses[i].way->error == ERR_OK)
+                courses[i].way->error = time_round(measure, &courses[i]);
+    }
+    if (can_move)
+        (void)sched_setaffinity(0, sizeof allowed, &allowed);
+    for (int i = 0; i < count; i++)
+        if (courses[i].way->error == ERR_OK)
+            take_costs(&courses[i]);
+}
+
+/* Operands lie in the daemon's own memory, pinned where that can be, unless its budget is small. */
+static enum error measure_with(struct measure *measure, struct course *courses, int count)
+{
+    const size_t size = place_bytes[PLACE_SIZES - 1];
+    const struct buffer_source *source = gpu_buffers(measure->gpu);
+    struct block block, unpinned;
+    enum error error = pages.acquire(NULL, size, &unpinned);
+    if (error != ERR_OK)
+        return error;
+    const bool is_own = source->acquire(source->context, size, &block) == ERR_OK;
+    measure->unpinned = unpinned.data;
+    measure->operands = is_own ? block.data : unpinned.data;
+    arrive(measure, measure->unpinned, size);
+    arrive(measure, measure->operands, size);
+    measure_courses(measure, courses, count);
+    if (is_own)
+        source->release(source->context, block);
+    pages.release(NULL, unpinned);
     return ERR_OK;
 }
 
-/* What a CUDA device takes longer for operands that are not pinned: of one type, as they are only
- * moved. */
-static enum error measure_unpinned(const struct trial *base, struct place_model *model)
+void measure_ways(struct gpu *gpu, struct measure_way *ways, int count)
 {
-    struct operands operands;
-    enum error error = operands_acquire(&operands, &buffer_heap, place_bytes[PLACE_SIZES - 1]);
-    if (error != ERR_OK)
-        return error;
-    struct trial trial = *base;
-    trial.operands = operands.block.data;
-    trial.dtype = DTYPE_FLOAT32;
-    trial.kind = PLACE_EXACT;
-    error = measure_sizes(&trial, model->unpinned_ns);
-    for (int i = 0; i < PLACE_SIZES; i++)
-        model->unpinned_ns[i] -= model->cost[DTYPE_FLOAT32][PLACE_EXACT].row_ns[i];
-    operands_release(&operands);
-    return error;
-}
-
-/* The largest size fits into the caches of some machines, which are five times as fast as their
- * memory. The kind that does least with a byte, once, over more than they hold. */
-static enum error measure_memory(const struct trial *base, struct place_model *model)
-{
-    struct operands operands;
-    enum error error = operands_acquire(&operands, &buffer_heap, FAR_BYTES);
-    if (error != ERR_OK)
-        return error;
-    struct trial trial = *base;
-    trial.operands = operands.block.data;
-    trial.dtype = DTYPE_FLOAT64;
-    trial.kind = PLACE_FAST;
-    const struct batch row = {.n = FAR_BYTES / (2 * sizeof(double))};
-    double took_ns;
-    error = time_batch(&trial, &row, &took_ns);
-    if (error == ERR_OK)
-        model->memory_byte_ns = took_ns / FAR_BYTES;
-    operands_release(&operands);
-    return error;
-}
-
-static enum error measure_handoff(const struct trial *base, struct place_model *model)
-{
-    struct trial trial = *base;
-    trial.is_queued = true;
-    trial.least = REPEATS; /* threads that wake each other are easily kept waiting */
-    trial.dtype = DTYPE_FLOAT32;
-    trial.kind = PLACE_EXACT;
-    const struct batch row = {.n = place_bytes[0] / (2 * dtype_size(trial.dtype))};
-    double queued_ns;
-    enum error error = time_batch(&trial, &row, &queued_ns);
-    if (error == ERR_OK)
-        model->handoff_ns = queued_ns - model->cost[trial.dtype][trial.kind].row_ns[0];
-    return error;
-}
-
-enum error measure_device(struct gpu *gpu, int device, struct place_model *ret)
-{
-    struct operands operands;
-    struct place_model model = {0};
-    enum error error = operands_acquire(&operands, gpu_buffers(gpu), place_bytes[PLACE_SIZES - 1]);
-    if (error != ERR_OK)
-        return error;
-    struct trial trial = {
-        .gpu = gpu,
-        .device = device,
-        .least = REPEATS_LEAST,
-        .is_queued = device > 0,
-        .operands = operands.block.data,
-    };
-    error = measure_costs(&trial, &model);
-    if (error == ERR_OK)
-        error = device > 0 ? measure_unpinned(&trial, &model) : measure_memory(&trial, &model);
-    if (error == ERR_OK && device == 0)
-        error = measure_handoff(&trial, &model);
-    operands_release(&operands);
-    if (error != ERR_OK)
-        return error;
-    place_smooth(&model);
-    *ret = model;
-    return ERR_OK;
+    struct measure *measure = calloc(1, sizeof *measure);
+    struct course *courses = calloc((size_t)count, sizeof *courses);
+    enum error error = ERR_NOMEM;
+    if (measure != NULL && courses != NULL) {
+        measure->gpu = gpu;
+        packet_fill(measure->packet);
+        for (int i = 0; i < count; i++) {
+            courses[i].way = &ways[i];
+            ways[i].error = ERR_OK;
+            ways[i].model = (struct place_model){0};
+        }
+        error = measure_with(measure, courses, count);
+    }
+    for (int i = 0; error != ERR_OK && i < count; i++)
+        ways[i].error = error;
+    free(courses);
+    free(measure);
 }

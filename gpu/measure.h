@@ -1,15 +1,23 @@
-/* measure.h - how quick a device is, found out by a few jobs of each kind.
+/* measure.h - how quick devices are, found out by a few jobs of each kind.
  *
- * Door: measure_device(), after the self-test, which has warmed the device up, and before the first
- * client. Takes a quarter of a second at the most, unless a single job takes long.
+ * Door: measure_ways(), after the self-test, which has warmed the devices up, and before the first
+ * client. Takes a quarter of a second a way at the most, unless single jobs take long.
  */
 #ifndef GPU_MEASURE_H
 #define GPU_MEASURE_H
 
 #include "gpu/place.h"
 
-/* Device 0 computes on the caller's thread, as for small jobs; the way through its queue is
- * measured apart. ERR_DEVICE, ERR_NOMEM: the device, or the memory, was not there. */
-enum error measure_device(struct gpu *gpu, int device, struct place_model *ret);
+/* A device and how jobs come to it. */
+struct measure_way {
+    int device;
+    bool is_inline;     /* the CPU, on the caller's thread; else through the device's queue */
+    uint64_t max_terms; /* of jobs that come this way; what more would take is a guess */
+    /* set by measure_ways() */
+    enum error error; /* ERR_DEVICE, ERR_NOMEM: the device, or the memory, was not there */
+    struct place_model model;
+};
+
+void measure_ways(struct gpu *gpu, struct measure_way *ways, int count);
 
 #endif

@@ -4,9 +4,10 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* Below 32 KiB a CUDA device reads operands in place; the last two are far enough apart to tell
- * what a byte takes, and one is not yet long to compute. */
-const uint64_t place_bytes[PLACE_SIZES] = {1 << 9, 1 << 15, 1 << 16, 1 << 18, 1 << 20, 1 << 23};
+/* Up to 32 KiB a CUDA device reads operands in place, and copies what is barely larger; the last two
+ * are far enough apart to tell what a byte takes, and one is not yet long to compute. */
+const uint64_t place_bytes[PLACE_SIZES] = {1 << 9,  1 << 13, 1 << 15, 9 << 12, 1 << 17, 1 << 18,
+                                           1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 24};
 const uint64_t place_row_lengths[PLACE_ROW_LENGTHS] = {16, 256};
 
 enum { CROSSOVER_MAX_BITS = 36 }; /* elements; what is not better by then never is */
@@ -25,11 +26,15 @@ static void not_below(double *value, double least)
         *value = least;
 }
 
+/* What disturbs a measurement makes it longer: of two sizes, the larger one is right. */
 static void smooth_sizes(double ns[PLACE_SIZES])
 {
-    not_below(&ns[0], 0);
-    for (int i = 1; i < PLACE_SIZES; i++)
-        not_below(&ns[i], ns[i - 1]);
+    const int last = PLACE_SIZES - 1;
+    for (int i = last; i >= 0; i--) {
+        if (i < last && !(ns[i] < ns[i + 1]))
+            ns[i] = ns[i + 1];
+        not_below(&ns[i], 0);
+    }
 }
 
 static void smooth_cost(struct place_cost *cost)
@@ -46,8 +51,6 @@ void place_smooth(struct place_model *model)
         for (int kind = 0; kind < PLACE_KINDS; kind++)
             smooth_cost(&model->cost[dtype][kind]);
     smooth_sizes(model->unpinned_ns);
-    not_below(&model->memory_byte_ns, 0);
-    not_below(&model->handoff_ns, 0);
 }
 
 /* --- times --- */
@@ -75,9 +78,7 @@ double place_byte_ns(const struct place_model *model, const struct place_cost *c
     double ns = cost->row_ns[last] - cost->row_ns[last - 1];
     if (!is_pinned)
         ns += model->unpinned_ns[last] - model->unpinned_ns[last - 1];
-    ns /= (double)(place_bytes[last] - place_bytes[last - 1]);
-    not_below(&ns, model->memory_byte_ns);
-    return ns;
+    return ns / (double)(place_bytes[last] - place_bytes[last - 1]);
 }
 
 static double row_ns(const struct place_model *model, const struct place_cost *cost, uint64_t bytes,
@@ -121,11 +122,9 @@ double place_time_ns(const struct place_model *model, const struct job_size *siz
     return ns;
 }
 
-double place_load_ns(const struct place_model *model, const struct job_size *size, bool is_pinned,
-                     bool is_cuda)
+double place_load_ns(const struct place_model *model, const struct job_size *size, bool is_pinned)
 {
-    double ns = place_time_ns(model, size, is_pinned);
-    return is_cuda ? ns - cost_of(model, size)->row_ns[0] : ns;
+    return place_time_ns(model, size, is_pinned) - cost_of(model, size)->row_ns[0];
 }
 
 /* --- choosing --- */
@@ -147,11 +146,13 @@ int place_choose(const struct place_offer *offer, int count, const struct job_si
     return best;
 }
 
+/* --- the crossover --- */
+
 struct rivals {
-    const struct place_model *cpu, *cuda;
+    const struct place_cpu *cpu;
+    const struct place_model *cuda;
     struct job_size size; /* of one row */
     bool is_pinned;
-    uint64_t inline_terms;
 };
 
 static bool cuda_wins(const struct rivals *rivals, uint64_t n)
@@ -159,27 +160,52 @@ static bool cuda_wins(const struct rivals *rivals, uint64_t n)
     struct job_size size = rivals->size;
     size.term_count = n;
     size.bytes = 2 * n * dtype_size(size.dtype);
+    const bool is_inline = n <= rivals->cpu->inline_terms;
     const struct place_offer offer[] = {
-        {rivals->cpu, n <= rivals->inline_terms ? 0 : rivals->cpu->handoff_ns},
+        {is_inline ? rivals->cpu->inlined : rivals->cpu->queued, 0},
         {rivals->cuda, 0},
     };
     return place_choose(offer, 2, &size, rivals->is_pinned) == 1;
 }
 
-uint64_t place_crossover(const struct place_model *cpu, const struct place_model *cuda,
-                         const struct job_size *kind, bool is_pinned, uint64_t inline_terms)
+enum { BENDS_MOST = PLACE_SIZES + 4 };
+
+/* Elements of rows between which times are lines: the sizes that were measured, and where the CPU's
+ * queue begins. */
+static int bends_list(const struct place_cpu *cpu, size_t size, uint64_t ret[BENDS_MOST])
 {
-    const struct rivals rivals = {cpu, cuda, *kind, is_pinned, inline_terms};
-    uint64_t wins = 1, loses = 0;
-    while (!cuda_wins(&rivals, wins)) {
-        if (wins >> CROSSOVER_MAX_BITS != 0)
-            return UINT64_MAX;
-        loses = wins;
-        wins *= 2;
+    const uint64_t most = (uint64_t)1 << CROSSOVER_MAX_BITS;
+    int count = 0;
+    ret[count++] = 1;
+    ret[count++] = most;
+    for (int i = 0; i < PLACE_SIZES; i++)
+        ret[count++] = place_bytes[i] / (2 * size);
+    if (cpu->inline_terms > 0 && cpu->inline_terms < most) {
+        ret[count++] = cpu->inline_terms;
+        ret[count++] = cpu->inline_terms + 1;
     }
+    return count;
+}
+
+/* Between the last bend at which the CPU wins and the next one, times cross once. */
+uint64_t place_crossover(const struct place_cpu *cpu, const struct place_model *cuda,
+                         const struct job_size *kind, bool is_pinned)
+{
+    const struct rivals rivals = {cpu, cuda, *kind, is_pinned};
+    const size_t size = dtype_size(kind->dtype);
+    uint64_t bend[BENDS_MOST], loses = 0, wins = UINT64_MAX;
+    const int count = bends_list(cpu, size, bend);
+    for (int i = 0; i < count; i++)
+        if (bend[i] > loses && !cuda_wins(&rivals, bend[i]))
+            loses = bend[i];
+    for (int i = 0; i < count; i++)
+        if (bend[i] > loses && bend[i] < wins)
+            wins = bend[i];
+    if (wins == UINT64_MAX)
+        return UINT64_MAX;
     while (wins - loses > 1) {
         uint64_t middle = loses + (wins - loses) / 2;
         *(cuda_wins(&rivals, middle) ? &wins : &loses) = middle;
     }
-    return 2 * wins * dtype_size(kind->dtype);
+    return 2 * wins * size;
 }

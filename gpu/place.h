@@ -7,7 +7,8 @@
  * A job of one row takes what rows of about its size took: a line through the measured sizes,
  * because neither device is linear as a whole (operands read in place, then copied; caches).
  * Whatever a job has beside its bytes is added: further rows, and products whose operands others
- * read as well.
+ * read as well. The CPU has a model for each way to it, on the caller's thread and behind a queue,
+ * where operands come out of another core's caches.
  */
 #ifndef GPU_PLACE_H
 #define GPU_PLACE_H
@@ -17,7 +18,7 @@
 
 #include "gpu/gpu.h"
 
-enum { PLACE_SIZES = 6, PLACE_ROW_LENGTHS = 2 };
+enum { PLACE_SIZES = 11, PLACE_ROW_LENGTHS = 2 };
 
 extern const uint64_t place_bytes[PLACE_SIZES];             /* of both operands; ascending */
 extern const uint64_t place_row_lengths[PLACE_ROW_LENGTHS]; /* elements; ascending */
@@ -38,25 +39,25 @@ struct place_cost {
 struct place_model {
     struct place_cost cost[DTYPE_COUNT][PLACE_KINDS];
     double unpinned_ns[PLACE_SIZES]; /* so much more, of bytes that do not lie in pinned memory */
-    /* The CPU's, of bytes beyond the largest size, which no cache holds: the least, whatever is
-     * computed. */
-    double memory_byte_ns;
-    /* The CPU's: the way through its queue and back. Of a CUDA device row_ns has it, as nothing is
-     * computed there without. */
-    double handoff_ns;
 };
 
-/* Makes what was measured usable, whatever noise there was: no time is below zero, and more bytes
- * take no less than fewer. */
+/* The CPU computes jobs of few products on the thread that brings them, all others behind a
+ * queue. */
+struct place_cpu {
+    const struct place_model *inlined, *queued;
+    uint64_t inline_terms; /* as in struct gpu_config */
+};
+
+/* Makes what was measured usable, whatever noise there was: no time is below zero, and fewer bytes
+ * take no longer than more. */
 void place_smooth(struct place_model *model);
 
-/* On a device that has nothing else to do, without the hand-off. */
+/* On a device that has nothing else to do. */
 double place_time_ns(const struct place_model *model, const struct job_size *size, bool is_pinned);
 
-/* What the job adds to the time of those behind it: all of it on the CPU; on a CUDA device, where
- * what waits shares launches, what it takes beyond the smallest one. */
-double place_load_ns(const struct place_model *model, const struct job_size *size, bool is_pinned,
-                     bool is_cuda);
+/* What the job adds to the time of those behind it: what it takes beyond the smallest one, because
+ * what waits shares wake-ups and launches. */
+double place_load_ns(const struct place_model *model, const struct job_size *size, bool is_pinned);
 
 /* What each byte takes that a row has beyond the largest size. */
 double place_byte_ns(const struct place_model *model, const struct place_cost *cost,
@@ -65,16 +66,16 @@ double place_byte_ns(const struct place_model *model, const struct place_cost *c
 /* A device that could compute a job. */
 struct place_offer {
     const struct place_model *model; /* NULL: cannot */
-    double waiting_ns;               /* before it would begin, hand-off included */
+    double waiting_ns;               /* before it would begin */
 };
 
 /* The offer that ends first; of equal ones the first. -1: no device can. */
 int place_choose(const struct place_offer *offer, int count, const struct job_size *size,
                  bool is_pinned);
 
-/* The fewest operand bytes of a single row that a CUDA device, with nothing waiting anywhere, has
- * done before the CPU; UINT64_MAX: none. inline_terms as in struct gpu_config. */
-uint64_t place_crossover(const struct place_model *cpu, const struct place_model *cuda,
-                         const struct job_size *kind, bool is_pinned, uint64_t inline_terms);
+/* The fewest operand bytes of a single row from which on a CUDA device, with nothing waiting
+ * anywhere, has done it before the CPU; UINT64_MAX: none. */
+uint64_t place_crossover(const struct place_cpu *cpu, const struct place_model *cuda,
+                         const struct job_size *kind, bool is_pinned);
 
 #endif

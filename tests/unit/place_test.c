@@ -29,9 +29,7 @@ static struct place_model made_up(double fixed, double byte, double row, double 
 
 static struct place_model made_up_cpu(void)
 {
-    struct place_model model = made_up(100, 0.1, 50, 0.5);
-    model.handoff_ns = 5000;
-    return model;
+    return made_up(100, 0.1, 50, 0.5);
 }
 
 /* Five times as fast from pinned memory, hardly faster from other. */
@@ -83,8 +81,10 @@ static void a_row_takes_what_rows_of_its_size_took(void **state)
     }
     size = row_of(DTYPE_FLOAT32, (place_bytes[1] + place_bytes[2]) / 16); /* half way */
     expect_ns(place_time_ns(&model, &size, true), 3500);
-    size = row_of(DTYPE_FLOAT32, (2 * place_bytes[5] - place_bytes[4]) / 8); /* as far beyond */
-    expect_ns(place_time_ns(&model, &size, true), 26000 + 9000);
+    const int last = PLACE_SIZES - 1;
+    size = row_of(DTYPE_FLOAT32, (2 * place_bytes[last] - place_bytes[last - 1]) / 8);
+    const double *row_ns = model.cost[DTYPE_FLOAT32][PLACE_EXACT].row_ns;
+    expect_ns(place_time_ns(&model, &size, true), 2 * row_ns[last] - row_ns[last - 1]);
 }
 
 static void each_type_and_accuracy_has_its_own_time(void **state)
@@ -149,32 +149,18 @@ static void operands_that_are_not_pinned_take_longer(void **state)
     expect_ns(place_byte_ns(&cuda, cost, false), 0.12);
 }
 
-static void bytes_that_no_cache_holds_take_what_memory_gives_at_the_least(void **state)
-{
-    (void)state;
-    struct place_model model = made_up(0, 0.02, 0, 0);
-    const double largest = (double)place_bytes[PLACE_SIZES - 1];
-    const struct job_size size = row_of(DTYPE_FLOAT32, place_bytes[PLACE_SIZES - 1] / 4);
-    model.memory_byte_ns = 0.1;
-    expect_ns(place_time_ns(&model, &size, true), 0.02 * largest + 0.1 * largest);
-    model.memory_byte_ns = 0.01;
-    expect_ns(place_time_ns(&model, &size, true), 2 * 0.02 * largest);
-}
-
-static void noise_makes_no_time_negative_and_no_size_cheaper_than_a_smaller_one(void **state)
+static void noise_makes_no_time_negative_and_no_size_dearer_than_a_larger_one(void **state)
 {
     (void)state;
     struct place_model model = made_up(1000, 0.1, -3, -0.1);
     double *row_ns = model.cost[DTYPE_INT8][PLACE_EXACT].row_ns;
     row_ns[0] = -1;
-    row_ns[2] = 5;   /* less than row_ns[1] */
+    row_ns[2] = 1e9; /* kept waiting: more than row_ns[3] */
     row_ns[4] = NAN; /* as of a division by nothing */
     for (int i = 0; i < PLACE_SIZES; i++)
         model.unpinned_ns[i] = -100;
-    model.handoff_ns = -5;
-    model.memory_byte_ns = -1;
     place_smooth(&model);
-    assert_true(row_ns[0] == 0 && row_ns[2] == row_ns[1] && row_ns[4] == row_ns[3]);
+    assert_true(row_ns[0] == 0 && row_ns[2] == row_ns[3] && row_ns[4] == row_ns[5]);
     for (uint64_t n = 1; n < (uint64_t)1 << 40; n *= 2) {
         struct job_size fewer = row_of(DTYPE_INT8, n), more = row_of(DTYPE_INT8, 2 * n);
         double less_ns = place_time_ns(&model, &fewer, false);
@@ -183,7 +169,6 @@ static void noise_makes_no_time_negative_and_no_size_cheaper_than_a_smaller_one(
     }
     assert_true(model.cost[DTYPE_INT8][PLACE_EXACT].further_ns[0] == 0);
     assert_true(model.cost[DTYPE_INT8][PLACE_EXACT].term_ns == 0);
-    assert_true(model.handoff_ns == 0);
 }
 
 /* --- choosing --- */
@@ -247,23 +232,23 @@ static void a_device_that_is_lost_is_not_chosen(void **state)
     assert_int_equal(place_choose(&offer[1], 1, &size, true), -1);
 }
 
-static void jobs_that_share_a_launch_load_a_device_by_what_they_add_to_it(void **state)
+static void a_job_loads_a_device_by_what_it_takes_beyond_the_smallest(void **state)
 {
     (void)state;
     const struct place_model model = made_up(20000, 0.02, 0, 0);
     const struct job_size size = row_of(DTYPE_FLOAT32, place_bytes[3] / 8);
     const double bytes = (double)place_bytes[3];
-    expect_ns(place_load_ns(&model, &size, true, false), 20000 + 0.02 * bytes);
-    expect_ns(place_load_ns(&model, &size, true, true), 0.02 * (bytes - (double)place_bytes[0]));
+    expect_ns(place_load_ns(&model, &size, true), 0.02 * (bytes - (double)place_bytes[0]));
 }
 
 /* --- the crossover --- */
 
-static uint64_t crossover_of(const struct place_model *cpu, const struct place_model *cuda,
-                             enum dtype dtype, bool is_pinned)
+static uint64_t crossover_of(const struct place_model *inlined, const struct place_model *queued,
+                             const struct place_model *cuda, enum dtype dtype, bool is_pinned)
 {
+    const struct place_cpu cpu = {inlined, queued, INLINE_TERMS};
     const struct job_size kind = {.row_count = 1, .dtype = dtype, .accuracy = ACCURACY_EXACT};
-    return place_crossover(cpu, cuda, &kind, is_pinned, INLINE_TERMS);
+    return place_crossover(&cpu, cuda, &kind, is_pinned);
 }
 
 /* 100 + 0.1 bytes = 20000 + 0.02 bytes at 248750 bytes, which are 31093.75 pairs of float32. */
@@ -271,35 +256,46 @@ static void the_crossover_is_where_times_are_equal(void **state)
 {
     (void)state;
     const struct place_model cpu = made_up_cpu(), cuda = made_up_cuda();
-    assert_int_equal(crossover_of(&cpu, &cuda, DTYPE_FLOAT32, true), 31094 * 8);
-    assert_int_equal(crossover_of(&cpu, &cuda, DTYPE_FLOAT64, true), 15547 * 16);
+    assert_int_equal(crossover_of(&cpu, &cpu, &cuda, DTYPE_FLOAT32, true), 31094 * 8);
+    assert_int_equal(crossover_of(&cpu, &cpu, &cuda, DTYPE_FLOAT64, true), 15547 * 16);
     struct job_size size = row_of(DTYPE_FLOAT32, 31093);
     assert_int_equal(choose(0, 0, &size), 0);
     size = row_of(DTYPE_FLOAT32, 31094);
     assert_int_equal(choose(0, 0, &size), 1);
 }
 
-/* 65536 pairs of int8 are computed in no queue; one more is, and its 5000 ns decide. */
+/* 65536 pairs of int8 are computed in no queue and take 13207 ns; one more is, and 18207. */
 static void the_way_through_the_queue_may_be_what_decides(void **state)
 {
     (void)state;
-    const struct place_model cpu = made_up_cpu();
+    const struct place_model inlined = made_up_cpu(), queued = made_up(5100, 0.1, 50, 0.5);
     const struct place_model cuda = made_up(18000, 0, 0, 0);
-    assert_int_equal(crossover_of(&cpu, &cuda, DTYPE_INT8, true), (INLINE_TERMS + 1) * 2);
+    assert_int_equal(crossover_of(&inlined, &queued, &cuda, DTYPE_INT8, true),
+                     (INLINE_TERMS + 1) * 2);
+}
+
+/* CUDA wins from 15307 bytes on while the CPU computes in no queue, and loses again in one, up to
+ * where 1000 + 0.1 bytes = 20000 + 0.02 bytes. */
+static void the_crossover_is_the_last_one(void **state)
+{
+    (void)state;
+    const struct place_model slow = made_up(5000, 1, 0, 0), quick = made_up(1000, 0.1, 0, 0);
+    const struct place_model cuda = made_up(20000, 0.02, 0, 0);
+    assert_int_equal(crossover_of(&slow, &quick, &cuda, DTYPE_INT8, true), 237502);
 }
 
 static void a_device_that_never_wins_has_no_crossover(void **state)
 {
     (void)state;
     const struct place_model cpu = made_up_cpu(), cuda = made_up_cuda();
-    assert_true(crossover_of(&cpu, &cuda, DTYPE_FLOAT32, false) == UINT64_MAX);
+    assert_true(crossover_of(&cpu, &cpu, &cuda, DTYPE_FLOAT32, false) == UINT64_MAX);
 }
 
 static void a_device_that_always_wins_does_so_from_one_element_on(void **state)
 {
     (void)state;
     const struct place_model cpu = made_up_cpu(), cuda = made_up(1, 0, 0, 0);
-    assert_int_equal(crossover_of(&cpu, &cuda, DTYPE_COMPLEX128, true), 32);
+    assert_int_equal(crossover_of(&cpu, &cpu, &cuda, DTYPE_COMPLEX128, true), 32);
 }
 
 int main(void)
@@ -310,17 +306,17 @@ int main(void)
         cmocka_unit_test(further_rows_and_shared_operands_are_added),
         cmocka_unit_test(the_length_of_rows_decides_what_a_further_one_takes),
         cmocka_unit_test(operands_that_are_not_pinned_take_longer),
-        cmocka_unit_test(bytes_that_no_cache_holds_take_what_memory_gives_at_the_least),
-        cmocka_unit_test(noise_makes_no_time_negative_and_no_size_cheaper_than_a_smaller_one),
+        cmocka_unit_test(noise_makes_no_time_negative_and_no_size_dearer_than_a_larger_one),
         cmocka_unit_test(small_rows_stay_and_large_ones_go),
         cmocka_unit_test(products_of_shared_operands_go_although_the_bytes_are_few),
         cmocka_unit_test(of_equal_offers_the_first_is_taken),
         cmocka_unit_test(what_waits_shifts_the_choice),
         cmocka_unit_test(the_least_loaded_of_like_devices_is_taken),
         cmocka_unit_test(a_device_that_is_lost_is_not_chosen),
-        cmocka_unit_test(jobs_that_share_a_launch_load_a_device_by_what_they_add_to_it),
+        cmocka_unit_test(a_job_loads_a_device_by_what_it_takes_beyond_the_smallest),
         cmocka_unit_test(the_crossover_is_where_times_are_equal),
         cmocka_unit_test(the_way_through_the_queue_may_be_what_decides),
+        cmocka_unit_test(the_crossover_is_the_last_one),
         cmocka_unit_test(a_device_that_never_wins_has_no_crossover),
         cmocka_unit_test(a_device_that_always_wins_does_so_from_one_element_on),
     };

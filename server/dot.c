@@ -9,6 +9,7 @@
 #include "server/admit.h"
 #include "server/dot_answer.h"
 #include "server/exchange.h"
+#include "server/head_memory.h"
 #include "server/loop.h"
 #include "server/stream.h"
 
@@ -278,17 +279,14 @@ void dot_offer_stream(struct exchange *exchange)
     dot->request.sink = &dot->sink;
 }
 
-enum error dot_begin(struct exchange *exchange, struct problem *problem)
+/* Reads the head into *ret, and takes it as read. */
+static enum error read_head(struct exchange *exchange, struct dot_head *ret,
+                            struct problem *problem)
 {
     struct dot_exchange *dot = &exchange->dot;
-    const struct encoding *encoding;
-    enum coding coding;
-    request_init(&dot->request, gpu_buffers(gpu_of(exchange)));
-    enum error error = admit_open(exchange, problem);
+    enum error error = encoding_for(exchange->head.content_type, &ret->encoding, problem);
     if (error == ERR_OK)
-        error = encoding_for(exchange->head.content_type, &encoding, problem);
-    if (error == ERR_OK)
-        error = admit_coding(exchange, &coding, problem);
+        error = admit_coding(exchange, &ret->coding, problem);
     if (error == ERR_OK)
         error = dot_settle_form(exchange, problem);
     if (error == ERR_OK)
@@ -297,14 +295,42 @@ enum error dot_begin(struct exchange *exchange, struct problem *problem)
         error = options_from_query(&dot->request.options, exchange->query, NULL, NULL, problem);
     if (error == ERR_OK)
         error = dot_take_header(exchange, problem);
+    if (error != ERR_OK)
+        return error;
+    ret->form = dot->form;
+    ret->options = dot->request.options;
+    head_memory_learn(exchange, ret);
+    return ERR_OK;
+}
+
+/* The same of a head that is known. */
+static enum error take_head(struct exchange *exchange, const struct dot_head *head,
+                            struct problem *problem)
+{
+    exchange->dot.form = head->form;
+    exchange->dot.request.options = head->options;
+    return check_size(exchange, problem);
+}
+
+enum error dot_begin(struct exchange *exchange, struct problem *problem)
+{
+    struct dot_exchange *dot = &exchange->dot;
+    struct dot_head unknown;
+    const struct dot_head *head = exchange->known != NULL ? exchange->known : &unknown;
+    request_init(&dot->request, gpu_buffers(gpu_of(exchange)));
+    enum error error = admit_open(exchange, problem);
+    if (error == ERR_OK)
+        error = head != &unknown ? take_head(exchange, head, problem)
+                                 : read_head(exchange, &unknown, problem);
     dot_offer_stream(exchange);
     dot->request.content_type = exchange->head.content_type;
     if (error == ERR_OK)
-        error = decoder_create(&dot->decoder, encoding, &dot->request,
-                               admit_body_bytes(exchange, coding),
+        error = decoder_create(&dot->decoder, head->encoding, &dot->request,
+                               admit_body_bytes(exchange, head->coding),
                                config_of(exchange)->memory_budget_bytes, problem);
     if (error == ERR_OK)
-        error = decoder_unpack(&dot->decoder, coding, config_of(exchange)->max_body_bytes, problem);
+        error = decoder_unpack(&dot->decoder, head->coding, config_of(exchange)->max_body_bytes,
+                               problem);
     if (error == ERR_OK)
         dot_set_deadline(exchange);
     return error;

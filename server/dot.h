@@ -16,6 +16,14 @@ struct exchange;
 /* What Accept asked for. */
 enum form { FORM_JSON, FORM_RAW, FORM_NPY };
 
+/* What the head alone says. */
+struct dot_head {
+    const struct encoding *encoding;
+    enum coding coding;
+    enum form form;
+    struct options options;
+};
+
 struct dot_exchange {
     struct request request;  /* zeroed until begin */
     struct decoder *decoder; /* owned; NULL before and after the body */

@@ -8,6 +8,7 @@
 #include "gpu/clock.h"
 #include "server/answer.h"
 #include "server/exchanges.h"
+#include "server/head_memory.h"
 #include "server/log.h"
 #include "server/loop.h"
 #include "server/metrics.h"
@@ -47,9 +48,9 @@ static const char *origin_form(const char *target)
  * it neither answers nor closes. There are a dozen to give. */
 static bool has_too_many_parameters(const char *target)
 {
-    size_t count = 0;
-    for (const char *p = strpbrk(target, "?&"); p != NULL; p = strpbrk(p + 1, "?&"))
-        count++;
+    size_t size = strlen(target), count = 0;
+    for (size_t i = 0; size > LIMIT_QUERY_PARAMETERS && i < size; i++)
+        count += target[i] == '?' || target[i] == '&';
     return count > LIMIT_QUERY_PARAMETERS;
 }
 
@@ -73,11 +74,12 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
     exchange->mhd = mhd;
     exchange->connection = connection;
     exchange->begun_ns = loop_now_ns(loop);
-    exchange->target = strdup(origin_form(target));
-    if (exchange->target == NULL) {
+    text_string(&exchange->request_target, origin_form(target));
+    if (exchange->request_target.failed) {
         exchange_free(loop_exchanges(loop), exchange);
         return NULL;
     }
+    exchange->target = exchange->request_target.data;
     char *query = strchr(exchange->target, '?');
     if (query != NULL) {
         *query = '\0';
@@ -231,17 +233,23 @@ static enum error find_route(struct exchange *exchange, const char *name)
     return error;
 }
 
+static enum error check_head(struct exchange *exchange, const char *method, const char *version)
+{
+    enum error error = head_check(&exchange->head, version, &exchange->problem);
+    exchange->must_close = error != ERR_OK;
+    exchange->method = method_parse(method);
+    return error == ERR_OK ? find_route(exchange, method) : error;
+}
+
 static enum MHD_Result on_head(struct exchange *exchange, const char *method, const char *version)
 {
-    read_head(exchange);
+    exchange->head_start = method; /* the first of it, where it was read to */
+    bool is_known = head_memory_recall(exchange);
+    if (!is_known)
+        read_head(exchange);
     settle_id(exchange);
     exchange->first_byte_ns = loop_now_ns(exchange->loop);
-    exchange->method = method_parse(method);
-    if (head_check(&exchange->head, version, &exchange->problem) != ERR_OK) {
-        exchange->must_close = true;
-        return refuse_head(exchange);
-    }
-    if (find_route(exchange, method) != ERR_OK)
+    if (!is_known && check_head(exchange, method, version) != ERR_OK)
         return refuse_head(exchange);
     const struct route *route = exchange->route;
     if (route->begin != NULL && route->begin(exchange, &exchange->problem) != ERR_OK)

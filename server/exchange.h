@@ -46,25 +46,28 @@ struct exchange {
     struct exchange *next_kept; /* exchanges.h, while unused */
     enum exchange_state state;
     struct head head;
-    enum method method;        /* 0: not known */
-    const struct route *route; /* NULL until found */
-    char *target;              /* owned: the path as it came, NUL, the query string */
-    const char *query;         /* in target; NULL when there is no '?' */
-    bool must_close;           /* the connection ends after this answer */
-    bool is_paused;            /* in BODY: no more of it for now, the connection is suspended */
-    int status;                /* of the answer, or STATUS_LEFT; 0 before */
-    int64_t begun_ns;          /* request line seen */
-    int64_t first_byte_ns;     /* of the body; without one: the round that read the head */
-    int64_t piece_ns;          /* when the latest piece of the body came */
-    uint64_t body_bytes;       /* so far */
-    struct job job;            /* in WORK a device's, or the lab's */
-    unsigned jobs_out;         /* that devices have: job, and others of the handler's own */
-    struct deadline deadline;  /* loop_deadlines() */
-    struct dot_exchange dot;   /* of /v1/dot, and of what computes as it does */
-    struct oip_call oip;       /* of an inference below /v2; its model NULL: it is none */
-    struct lab_call *lab_call; /* of /v1/lab/, owned; NULL before its body */
-    uint64_t charged_bytes;    /* of out, in http->answer_bytes */
-    struct text out;           /* the answer's body, until the client has it */
+    enum method method;           /* 0: not known */
+    const struct route *route;    /* NULL until found */
+    char *target;                 /* request_target's: the path as it came, NUL, the query string */
+    const char *query;            /* in target; NULL when there is no '?' */
+    const char *head_start;       /* where libmicrohttpd has the head; until the body comes */
+    const struct dot_head *known; /* head_memory.h, in begin(): what the head says; NULL: read it */
+    bool must_close;              /* the connection ends after this answer */
+    bool is_paused;               /* in BODY: no more of it for now, the connection is suspended */
+    int status;                   /* of the answer, or STATUS_LEFT; 0 before */
+    int64_t begun_ns;             /* request line seen */
+    int64_t first_byte_ns;        /* of the body; without one: the round that read the head */
+    int64_t piece_ns;             /* when the latest piece of the body came */
+    uint64_t body_bytes;          /* so far */
+    struct job job;               /* in WORK a device's, or the lab's */
+    unsigned jobs_out;            /* that devices have: job, and others of the handler's own */
+    struct deadline deadline;     /* loop_deadlines() */
+    struct dot_exchange dot;      /* of /v1/dot, and of what computes as it does */
+    struct oip_call oip;          /* of an inference below /v2; its model NULL: it is none */
+    struct lab_call *lab_call;    /* of /v1/lab/, owned; NULL before its body */
+    uint64_t charged_bytes;       /* of out, in http->answer_bytes */
+    struct text out;              /* the answer's body, until the client has it */
+    struct text request_target;   /* target and query */
     /* Begun empty, but not cleared as what is above: it is as much again. */
     char id[LIMIT_ID_BYTES + 1]; /* of the log and X-Request-Id */
     char allow[64];              /* the header's value, when problem is ERR_METHOD */

@@ -12,7 +12,7 @@
 #include "server/exchange.h"
 #include "server/loop.h"
 
-enum { EXCHANGES_KEPT = 256 }; /* for reuse, each with its answer's memory */
+enum { EXCHANGES_KEPT = 256 }; /* for reuse, each with its answer's memory and its target's */
 
 void exchanges_init(struct exchanges *all)
 {
@@ -26,6 +26,7 @@ void exchanges_fini(struct exchanges *all)
     while (all->kept != NULL) {
         struct exchange *next = all->kept->next_kept;
         text_fini(&all->kept->out);
+        text_fini(&all->kept->request_target);
         free(all->kept);
         all->kept = next;
     }
@@ -42,11 +43,12 @@ static void count(struct exchanges *all, int more)
 struct exchange *exchange_new(struct exchanges *all)
 {
     struct exchange *exchange = all->kept;
-    struct text out = {0};
+    struct text out = {0}, target = {0};
     if (exchange != NULL) {
         all->kept = exchange->next_kept;
         all->kept_count--;
         out = exchange->out;
+        target = exchange->request_target;
     } else {
         exchange = malloc(sizeof *exchange);
         if (exchange == NULL)
@@ -54,7 +56,9 @@ struct exchange *exchange_new(struct exchanges *all)
     }
     memset(exchange, 0, offsetof(struct exchange, id));
     exchange->out = out;
+    exchange->request_target = target;
     text_clear(&exchange->out);
+    text_clear(&exchange->request_target);
     exchange->id[0] = exchange->allow[0] = '\0';
     problem_clear(&exchange->problem);
     problem_clear(&exchange->job_problem);
@@ -69,13 +73,15 @@ void exchange_free(struct exchanges *all, struct exchange *exchange)
     job_fini(&exchange->job);
     dot_fini(&exchange->dot);
     lab_call_free(exchange->lab_call);
-    free(exchange->target);
     answer_uncharge(exchange);
     count(all, -1);
     if (exchange->out.capacity > ANSWER_BYTES_KEPT)
         text_fini(&exchange->out);
+    if (exchange->request_target.capacity > ANSWER_BYTES_KEPT)
+        text_fini(&exchange->request_target);
     if (all->kept_count == EXCHANGES_KEPT) {
         text_fini(&exchange->out);
+        text_fini(&exchange->request_target);
         free(exchange);
         return;
     }
@@ -93,8 +99,8 @@ void exchange_make_id(struct exchanges *all, char ret[static 17])
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     x ^= x >> 31;
-    for (int i = 15; i >= 0; i--, x >>= 4)
-        ret[i] = digits[x & 15];
+    for (int i = 0; i < 16; i++, x = x << 4)
+        ret[i] = digits[x >> 60];
     ret[16] = '\0';
 }
 

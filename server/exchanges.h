@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "proto/text.h"
+#include "server/head_memory.h"
 
 struct exchange;
 
@@ -19,6 +20,7 @@ struct exchanges {
     unsigned kept_count;
     uint64_t id_seed, id_count;
     struct text scratch;
+    struct head_memory memory[HEAD_MEMORIES];
 };
 
 void exchanges_init(struct exchanges *all);

@@ -1,5 +1,7 @@
 """Heads that leave it unclear where a request ends: one refusal, and nothing after it is served."""
 
+import struct
+
 import pytest
 
 from client import get, post
@@ -248,3 +250,64 @@ def test_blanks_behind_a_value_are_no_part_of_it(daemon):
         assert wire.answer().ok()["result"] == 2.0
         wire.send(post("/v1/dot", BODY, "X-Timeout-Ms: 1 0 "))
         assert '"1 0"' in wire.answer().problem(422, "bad-value")["detail"]
+
+
+# ---- a head that has come before ----
+
+PAIR = struct.pack("<4i", 300, 2, 3, 4)
+KNOWN = post(
+    "/v1/dot?dtype=int32",
+    PAIR,
+    "Content-Type: application/octet-stream",
+    "Accept: application/json",
+    "X-Request-Id: ab",
+    "X-Note: cd",
+)
+
+# What is changed of it, and what becomes of that: a result, or a status.
+CHANGED = {
+    "nothing": (b"", b"", 908),
+    "the type of the elements": (b"=int32", b"=uint8", 140),
+    "an escape": (b"=int32", b"=%69nt32", 908),
+    "the path": (b"/v1/dot", b"/v1/dut", 404),
+    "the method": (b"POST", b"PUSH", 501),
+    "the version": (b"HTTP/1.1", b"HTTP/1.0", 908),
+    "the length": (b"Length: 16", b"Length: 15", 400),
+    "the length's digits": (b"Length: 16", b"Length: +6", 400),
+    "the length's name": (b"Content-Length", b"Content_Length", 0),
+    "an expectation": (b"X-Note: cd", b"Expect: xy", 417),
+    "what is accepted": (b"Accept: application/json", b"Accept: application/jsan", 406),
+    "a control character": (b"X-Note: cd", b"X-Note: c\x01", 400),
+    "a bare line feed": (b"cd\r\n", b"cdx\n", 400),
+    "one field fewer": (b"X-Note: cd\r\n", b"", 908),
+    "one field more": (b"X-Note: cd\r\n", b"X-Note: cd\r\nHost: y\r\n", 400),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_head_is_read_however_often_one_like_it_came(daemon, name):
+    old, new, expected = CHANGED[name]
+    with daemon.wire() as wire:
+        for _ in range(3):
+            wire.send(KNOWN)
+            answer = wire.answer()
+            assert answer.ok()["result"] == 908
+            assert answer.headers["X-Request-Id"] == "ab"
+        wire.send(KNOWN.replace(old, new, 1))
+        answer = wire.answer()
+    assert (answer.json()["result"] if answer.status == 200 else answer.status) == expected
+
+
+@pytest.mark.parametrize("end", [b"\0\0", b"\0\n", b"\n\n"])
+def test_a_head_whose_lines_end_otherwise_is_not_the_one_before(daemon, end):
+    """libmicrohttpd leaves the same bytes of both, and a NUL for the colon as well: but the second one
+    has no length, so that its body would be a request."""
+    body = SMUGGLED[: len(PAIR)].ljust(len(PAIR))
+    hidden = KNOWN[: -len(PAIR)].replace(b"\r\nContent-Length:", end + b"Content-Length\0")
+    assert hidden.count(b"Content-Length\0") == 1
+    with daemon.wire() as wire:
+        wire.send(KNOWN)
+        assert wire.answer().ok()["result"] == 908
+        wire.send(hidden + body + SMUGGLED)
+        answers = wire.answers_until_closed()
+    assert [answer.status for answer in answers] == [400]

@@ -69,9 +69,9 @@ static inline bool digits16_read(const char *stop, size_t places, size_t count,
                                  struct digits16 *ret)
 {
     const unsigned char *last = digits_last + DIGITS_LAST - 16;
-    __m128i behind = digits16_load(last + places);
-    __m128i text = _mm_or_si128(_mm_and_si128(behind, digits16_load(stop - 16)),
-                                _mm_andnot_si128(behind, digits16_load(stop - 17)));
+    __m128i behind = digits16_load(last + places), before = digits16_load(stop - 17);
+    __m128i text = _mm_xor_si128(
+        before, _mm_and_si128(_mm_xor_si128(digits16_load(stop - 16), before), behind));
     __m128i digits =
         _mm_and_si128(_mm_xor_si128(text, _mm_set1_epi8('0')), digits16_load(last + count));
     __m128i others = _mm_adds_epu8(digits, _mm_set1_epi8(0x80 - 10));

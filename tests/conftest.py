@@ -9,6 +9,11 @@ import pytest
 from client import ROOT, SANITIZERS, Daemon
 from load import Fault
 
+# By itself a daemon's budget is a quarter of the machine's memory, which AddressSanitizer takes half a
+# second to forget when the daemon stops.
+BUDGET = {"memory_budget_bytes": 256 << 20}
+PLACED_BY_SIZE = {"cuda_min_bytes": 1 << 40}
+
 
 @pytest.fixture(scope="session")
 def binary():
@@ -24,7 +29,8 @@ def start_daemon(binary, tmp_path):
     started = []
 
     def start(**options):
-        started.append(Daemon(binary, tmp_path / f"stderr-{len(started)}", **options))
+        stderr_path = tmp_path / f"stderr-{len(started)}"
+        started.append(Daemon(binary, stderr_path, **BUDGET | options))
         return started[-1]
 
     yield start
@@ -32,19 +38,26 @@ def start_daemon(binary, tmp_path):
         daemon.stop()
 
 
+@pytest.fixture(scope="session")
+def has_faults(binary):
+    """Whether it is built with DOTD_FAULTS."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("DOTD_")}
+    environment |= SANITIZERS | {"DOTD_FAULT": "/nonexistent"}
+    tried = subprocess.run([binary, "--print-config"], env=environment, capture_output=True)
+    return tried.returncode == 0
+
+
 @pytest.fixture
-def start_faulty(binary, start_daemon, tmp_path):
-    """start_daemon() with a device cuda:0 that obeys daemon.fault; skipped where it is not built in."""
+def start_faulty(has_faults, start_daemon, tmp_path):
+    """start_daemon() with a device cuda:0 that obeys daemon.fault; skipped where it is not built in.
+    To measure it would be most of a start: auto is the CPU, unless a test says cuda_min_bytes=0."""
+    if not has_faults:
+        pytest.skip("built without DOTD_FAULTS")
     fault = Fault(tmp_path / "fault")
     variables = {"DOTD_FAULT": str(fault.path)}
-    command = [str(binary), "--print-config"]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("DOTD_")}
-    tried = subprocess.run(command, env=environment | SANITIZERS | variables, capture_output=True)
-    if tried.returncode != 0:
-        pytest.skip("built without DOTD_FAULTS")
 
     def start(**options):
-        daemon = start_daemon(variables=variables, **options)
+        daemon = start_daemon(variables=variables, **PLACED_BY_SIZE | options)
         daemon.fault = fault
         return daemon
 
@@ -54,7 +67,7 @@ def start_faulty(binary, start_daemon, tmp_path):
 
 @pytest.fixture(scope="module")
 def shared_daemon(binary, tmp_path_factory):
-    daemon = Daemon(binary, tmp_path_factory.mktemp("daemon") / "stderr", cuda="off")
+    daemon = Daemon(binary, tmp_path_factory.mktemp("daemon") / "stderr", cuda="off", **BUDGET)
     yield daemon
     daemon.stop()
 

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from cases import numbers
 from test_streams import CHUNKED, CODES, chunks, operands
 
 
@@ -14,7 +15,7 @@ def packed(array, **more):
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("dtype, code", CODES.items())
+@pytest.mark.parametrize("dtype, code", numbers(*CODES.items()))
 def test_base64_gives_the_bits_of_raw_elements(daemon, dtype, code):
     for n in (0, 1, 2, 1001):
         a, b = operands(code, n)

@@ -104,6 +104,7 @@ def test_a_coding_given_twice_is_415(daemon):
 
 
 @pytest.mark.every_build
+@pytest.mark.no_race
 def test_a_bomb_is_413_in_flat_memory(start_daemon):
     daemon = start_daemon(cuda="off", max_body_bytes=64 << 20)
     bomb = gzip.compress(bytes(66 << 20))

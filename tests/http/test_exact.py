@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from cases import numbers
 from client import ROOT, Daemon, post
 from rationals import COMPLEX, FLOATS, INTEGERS, encode, half_unit, rounded, size_of, value_of
 
@@ -83,7 +84,7 @@ def check_expected(answer, expect, index=None):
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", numbers(*CASES), ids=lambda case: case["name"])
 def test_known_case_in_json(daemon, device, case):
     request = case["request"]
     body = f'{{{pair_text(request)},"dtype":"{request["dtype"]}","device":"{device}"}}'

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 
+from cases import numbers
 from client import post
 from test_streams import CHUNKED, CODES, chunks, operands
 
@@ -30,7 +31,7 @@ def loaded(answer):
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("dtype, code", CODES.items())
+@pytest.mark.parametrize("dtype, code", numbers(*CODES.items()))
 def test_arrays_of_every_type_and_order_give_the_bits_of_raw_elements(daemon, dtype, code):
     a, b = operands(code, 1000)
     expected = daemon.raw(a.tobytes() + b.tobytes(), f"dtype={dtype}").ok()
@@ -158,7 +159,7 @@ def test_bfloat16_needs_to_be_said(daemon):
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("order", numbers(*"<>"))
 def test_one_row_is_reduced_as_it_arrives(start_daemon, order):
     """A budget that holds one operand, and no more."""
     daemon = start_daemon(cuda="off", memory_budget_bytes=9 << 20)

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from cases import numbers
 from client import ask, get, parse_json, poll, post
 from exposition import Exposition
 
@@ -587,7 +588,7 @@ def large(n, names="ab"):
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("names", ["ab", "ba"])
+@pytest.mark.parametrize("names", numbers("ab", "ba"))
 @pytest.mark.parametrize("inline_terms", [0, 65536])
 def test_one_row_of_bytes_is_summed_while_it_arrives(start_daemon, names, inline_terms):
     n = 6 << 20

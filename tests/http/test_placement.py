@@ -21,7 +21,7 @@ def ask(daemon, n):
 
 
 def test_the_speed_of_every_type_and_device_is_told(start_faulty):
-    cpu, cuda = devices(start_faulty())
+    cpu, cuda = devices(start_faulty(cuda_min_bytes=0))
     for device in cpu, cuda:
         speed = device["speed"]
         assert sorted(speed) == sorted(REALS + INTEGERS)
@@ -32,10 +32,10 @@ def test_the_speed_of_every_type_and_device_is_told(start_faulty):
 
 
 def test_auto_avoids_a_device_that_is_slow(start_faulty):
-    before = start_faulty()
+    before = start_faulty(cuda_min_bytes=0)
     before.fault.say("slow")
     before.stop()
-    daemon = start_faulty()
+    daemon = start_faulty(cuda_min_bytes=0)
     cpu, cuda = devices(daemon)
     for dtype in REALS + INTEGERS:
         for speed in cuda["speed"][dtype].values():

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from cases import numbers
 from client import ROOT, ask
 
 DATA = ROOT / "tests/data"
@@ -38,7 +39,7 @@ def test_the_digits_are_what_they_should_be(digits):
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", numbers("float32", "float64"))
 def test_all_products_of_digits_in_json_are_exact(daemon, digits, digit_products, dtype):
     request = {"a": [[row] for row in digits], "b": digits, "dtype": dtype}
     answer = daemon.dot(request).ok()
@@ -47,7 +48,7 @@ def test_all_products_of_digits_in_json_are_exact(daemon, digits, digit_products
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("dtype", ["<f4", "<f8", ">f4", ">f8"])
+@pytest.mark.parametrize("dtype", numbers("<f4", "<f8", ">f4", ">f8"))
 def test_all_products_of_digits_in_binary_are_exact(daemon, digits, digit_products, dtype):
     body = np.array(digits, dtype).tobytes()
     query = f"dtype={dtype.replace('>', '%3E').replace('<', '%3C')}&shape_a=200,1,64&shape_b=200,64"

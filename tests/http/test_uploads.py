@@ -6,6 +6,7 @@ import socket
 import numpy as np
 import pytest
 
+from cases import numbers
 from client import Wire, ask, get, poll, post
 
 RAW = "Content-Type: application/octet-stream"
@@ -55,7 +56,7 @@ def test_requests_before_and_after_an_upload_are_answered_in_order(road):
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("pause_at", [1, 1000, 300_000, 3 * MIB])
+@pytest.mark.parametrize("pause_at", numbers(1000, 1, 300_000, 3 * MIB))
 def test_the_last_bytes_may_come_late(road, pause_at):
     """However few they are: fewer than the socket waits for in the middle of a body."""
     daemon, query = road()

@@ -1,9 +1,9 @@
 /* measure.c - how quick devices are (see measure.h).
  *
  * Every figure is the lower quartile of what a few jobs took, one in each round over all figures of
- * all ways, and the caller's thread is on another core in each round: on a virtual machine, a
- * neighbour on the other half of a core halves its speed for up to a second, and would hit all jobs
- * of a figure if they followed each other or kept to one core.
+ * all ways, and the caller's thread is on another core in each round: cores of a virtual machine
+ * are up to twice as slow for spells of 10 ms to over half a second, which would hit all jobs of a
+ * figure if they followed each other or kept to one core.
  *
  * The operands have just been written by the thread that submits them, as those of a request have:
  * they lie in its caches, as far as these hold them, and in no other. They are ordinary numbers:

@@ -6,11 +6,11 @@
  * other: what the job takes on the CPU, on cuda:0 and where "auto" sends it, each beside what the
  * model measured at start expects; and how much longer than the better one auto takes. The two come
  * in turn, in rounds over the whole grid, and before each the operands are written anew, as those
- * of a request are. Times are lower quartiles, because on a virtual machine a neighbour on the other
- * half of a core halves its speed for parts of a second; and they are told for either half of the
- * rounds, because that does not remove all of it: what is off in one half alone is noise. Without a
- * CUDA device a second CPU stands in, which shows how well times are expected. --all: a line for
- * each job, not only for those where auto is off by more than a tenth.
+ * of a request are. Times are lower quartiles, because cores of a virtual machine are up to twice
+ * as slow for spells; and they are told for either half of the rounds, because that does not remove
+ * all of it: of a job that is off in one half alone it cannot be said which device is better.
+ * Without a CUDA device a second CPU stands in, which shows how well times are expected. --all: a
+ * line for each job, not only for those where auto is off by more than a tenth in both halves.
  */
 #include <assert.h>
 #include <math.h>

@@ -42,6 +42,18 @@ def test_calls_one_after_the_other_share_a_connection(plant):
     assert {number for number, _, _ in server.requests} == {0}
 
 
+def test_the_next_loop_gets_connections_of_its_own(plant):
+    server = plant(*[raw_result(float(i)) for i in range(4)])
+    client = AsyncClient(server.url, retries=0)
+
+    async def work():
+        return [(await client.dot([1.0], [1])).value for _ in range(2)]
+
+    assert asyncio.run(work()) + asyncio.run(work()) == [0, 1, 2, 3]
+    assert [number for number, _, _ in server.requests] == [0, 0, 1, 1]
+    asyncio.run(client.close())  # in a loop that has none
+
+
 def test_calls_at_once_wait_for_nobody(plant):
     server = plant(SILENCE, raw_result(2.0))
 

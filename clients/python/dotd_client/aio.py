@@ -1,6 +1,7 @@
 """The client for asyncio: the calls of Client, awaited.
 
-Door: AsyncClient, of one event loop. Calls run side by side, each on a connection of its own.
+Door: AsyncClient, of one event loop at a time. Calls run side by side, each on a connection of its
+own.
 """
 
 from __future__ import annotations
@@ -101,7 +102,10 @@ class Stream:
 
 
 class AsyncClient(Calls[Awaited, Coroutine[Any, Any, Any], Stream]):
-    """Of one event loop; its settings are those of Calls.__init__, its calls are to be awaited."""
+    """Of one event loop at a time; its settings are those of Calls.__init__, its calls are to be
+    awaited."""
+
+    _loop: asyncio.AbstractEventLoop | None = None  # whose connections the idle ones are
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -116,10 +120,18 @@ class AsyncClient(Calls[Awaited, Coroutine[Any, Any, Any], Stream]):
 
     async def close(self) -> None:
         """Closes idle connections. A call after this opens new ones."""
-        closing, self._idle = self._idle, []
+        closing = self._kept()
+        self._idle = []
         for stream in closing:
             stream.close()
         await asyncio.gather(*(s.writer.wait_closed() for s in closing), return_exceptions=True)
+
+    def _kept(self) -> list[Stream]:
+        """The idle connections; those of another loop, which has ended, are of no use in this."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._idle, self._loop = [], loop
+        return self._idle
 
     async def _result(
         self, make: Callable[..., Request], call: tuple[Any, ...], timeout: float | None
@@ -162,16 +174,18 @@ class AsyncClient(Calls[Awaited, Coroutine[Any, Any, Any], Stream]):
             head = request.head(self._address, patience.remaining())
             answer, body, is_whole = await stream.exchange(head, request)
         finally:
-            if is_whole and len(self._idle) < self._pool_size:
-                self._idle.append(stream)
+            kept = self._kept()
+            if is_whole and len(kept) < self._pool_size:
+                kept.append(stream)
             else:
                 stream.close()
         stream.was_kept = True
         return answer, body
 
     async def _stream(self) -> Stream:
-        while self._idle:
-            stream = self._idle.pop()
+        kept = self._kept()
+        while kept:
+            stream = kept.pop()
             if stream.is_usable():
                 return stream
             stream.close()

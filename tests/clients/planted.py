@@ -22,10 +22,10 @@ def raw_result(value, *headers):
     return answer(200, struct.pack("<d", value), *kind, *headers)
 
 
-def json_result(value):
+def json_result(value, **members):
     bits = struct.unpack("<Q", struct.pack("<d", value))[0]
     document = {"result": value, "bits": f"0x{bits:016x}", "shape": [], "result_dtype": "float64"}
-    document |= {"error_bound": 0.0, "flags": [], "kernel": "exact", "device": "cpu"}
+    document |= {"error_bound": 0.0, "flags": [], "kernel": "exact", "device": "cpu"} | members
     return answer(200, json.dumps(document).encode(), "Content-Type: application/json")
 
 

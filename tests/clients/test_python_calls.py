@@ -14,7 +14,7 @@ import pytest
 
 from client import DEADLINE_S, ROOT
 from dotd_client import BadAnswer, Client, DeadlineExceeded, LateProblem, Problem, Unreachable
-from planted import HANG_UP, RESET, SILENCE, Late, answer, problem, raw_result, short
+from planted import HANG_UP, RESET, SILENCE, Late, answer, json_result, problem, raw_result, short
 
 LARGE = array.array("d", bytes(64 << 20))
 
@@ -330,6 +330,41 @@ def test_answers_may_be_framed_in_every_way(plant, planted):
 def test_what_is_no_answer_of_the_service_is_told(plant, planted):
     server = plant(planted)
     with Client(server.url) as client, pytest.raises(BadAnswer):
+        client.dot([1.0], [1])
+
+
+RAW = ("Content-Type: application/octet-stream", "Dotd-Dtype: float64")
+
+
+@pytest.mark.parametrize(
+    "planted, part",
+    [
+        (answer(200, bytes(12), *RAW), "value"),
+        (answer(200, bytes(16), *RAW), "value"),
+        (answer(200, bytes(16), *RAW), "bits"),
+        (answer(200, bytes(8), *RAW, "Dotd-Shape: 3"), "value"),
+        (answer(200, bytes(8), *RAW, "Dotd-Shape: many"), "shape"),
+        (raw_result(1.0, "Dotd-Error-Bound: wide"), "error_bound"),
+        (raw_result(1.0, "Server-Timing: compute;dur=long"), "timing"),
+        (json_result(1.0, bits="one"), "value"),
+        (json_result(1.0, bits=["0x0", "0x0"]), "bits"),
+        (json_result(1.0, bits=["0x0", None], shape=[2]), "value"),
+        (json_result(1.0, shape=5), "shape"),
+        (json_result(1.0, flags=None), "flags"),
+        (json_result(1.0, error_bound="small"), "error_bound"),
+        (json_result(1.0), "timing"),
+    ],
+    ids=lambda of: of if isinstance(of, str) else "planted",
+)
+def test_a_part_of_a_result_that_cannot_be_read_is_told(plant, planted, part):
+    with Client(plant(planted).url) as client:
+        result = client.dot([1.0], [1])
+    with pytest.raises(BadAnswer, match=f"{part} cannot be read"):
+        getattr(result, part)
+
+
+def test_an_answer_that_nests_too_deep_is_told(plant):
+    with Client(plant(answer(200, b"[" * 200_000)).url) as client, pytest.raises(BadAnswer):
         client.dot([1.0], [1])
 
 

@@ -6,12 +6,13 @@ out when it is asked for.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import struct
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from .elements import TYPES
@@ -22,6 +23,8 @@ from .operands import floats_of_bits, nest, numpy
 FLOAT64 = struct.Struct("<d")
 read_json = json.JSONDecoder().raw_decode  # json.loads() adds a third to its time
 Number = Any  # float, int or complex; lists of them, or a NumPy array
+Read = TypeVar("Read")
+MISREAD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 
 def flatten(value: Any) -> list[Any]:
@@ -30,6 +33,20 @@ def flatten(value: Any) -> list[Any]:
     while flat and isinstance(flat[0], list):
         flat = [item for row in flat for item in row]
     return flat
+
+
+def read(part: Callable[[Result], Read]) -> Callable[[Result], Read]:
+    """A part of an answer. One that is not there, or not as the service writes it, is told."""
+
+    @functools.wraps(part)
+    def get(result: Result) -> Read:
+        try:
+            return part(result)
+        except MISREAD as error:
+            told = f"an answer of status 200 whose {part.__name__} cannot be read: {error!r}"
+            raise BadAnswer(told) from error
+
+    return get
 
 
 class Result:
@@ -61,6 +78,7 @@ class Result:
         return str(self.document[name] if self.document else self._head.field(header))
 
     @property
+    @read
     def shape(self) -> tuple[int, ...]:
         if self.document:
             return tuple(self.document["shape"])
@@ -68,14 +86,17 @@ class Result:
         return tuple(map(int, text.split(","))) if text else ()
 
     @property
+    @read
     def device(self) -> str:
         return self._said("device", b"dotd-device")
 
     @property
+    @read
     def kernel(self) -> str:
         return self._said("kernel", b"dotd-kernel")
 
     @property
+    @read
     def flags(self) -> tuple[str, ...]:
         if self.document:
             return tuple(self.document["flags"])
@@ -83,6 +104,7 @@ class Result:
         return tuple(text.split(",")) if text else ()
 
     @property
+    @read
     def id(self) -> str | None:
         if self.document:
             said: str | None = self.document.get("id")
@@ -91,23 +113,27 @@ class Result:
         return None if text is None else unquote(text)
 
     @property
+    @read
     def error_bound(self) -> float:
         if self.document:
             bounds = flatten(self.document["error_bound"])
-            return max((math.inf if bound is None else bound for bound in bounds), default=0.0)
+            return max((float("inf" if bound is None else bound) for bound in bounds), default=0.0)
         return float(self._head.field(b"dotd-error-bound") or "inf")
 
     @property
+    @read
     def sum_abs(self) -> Any:
         """With diagnostics: the sum of magnitudes, nested as value is; None without."""
         return self.document.get("sum_abs")
 
     @property
+    @read
     def condition(self) -> Any:
         """With diagnostics: sum_abs divided by the magnitude of the sum; None without."""
         return self.document.get("condition")
 
     @property
+    @read
     def timing(self) -> dict[str, float]:
         if self.document:
             return dict(self.document["timing_us"])
@@ -120,13 +146,18 @@ class Result:
 
     def _words(self) -> list[int]:
         """The bits of each number, two a complex one."""
-        if self.document:
-            return [int(text, 16) for text in flatten(self.document["bits"])]
         element = TYPES[self.result_dtype]
+        count = math.prod(self.shape) * (2 if element.is_complex else 1)
+        if self.document:
+            words = [int(text, 16) for text in flatten(self.document["bits"])]
+            if len(words) != count:
+                raise ValueError(f"{len(words)} of {count}")
+            return words
         code = {2: "H", 4: "I", 8: "Q"}[element.part_size]
-        return list(struct.unpack(f"<{len(self._data) // element.part_size}{code}", self._data))
+        return list(struct.unpack(f"<{count}{code}", self._data))
 
     @property
+    @read
     def bits(self) -> Any:
         words = self._words()
         if TYPES[self.result_dtype].is_complex:
@@ -134,6 +165,7 @@ class Result:
         return nest(words, self.shape)
 
     @property
+    @read
     def value(self) -> Number:
         if self._value is None:
             if self._arrays and numpy() is not None and self.shape != ():
@@ -196,5 +228,5 @@ def result_of(head: Head, body: Body, arrays: bool) -> Result:
 def json_of(body: Body) -> Any:
     try:
         return read_json(body.decode())[0]
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise BadAnswer(f"an answer of status 200 is not JSON: {error}") from error

@@ -429,6 +429,12 @@ double gpu_expected_ns(struct gpu *gpu, int device, const struct job_size *size)
     return place_time_ns(model, size, is_pinned(gpu, size->base));
 }
 
+uint32_t gpu_load_jobs(struct gpu *gpu, int device)
+{
+    assert(device >= 0 && device < gpu->device_count);
+    return worker_load_jobs(gpu->device[device].worker);
+}
+
 bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count)
 {
     return device == 0 && term_count <= gpu->config.inline_terms;

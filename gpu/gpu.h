@@ -223,6 +223,9 @@ enum error gpu_place(struct gpu *gpu, enum placement placement, int index,
  * have. */
 double gpu_expected_ns(struct gpu *gpu, int device, const struct job_size *size);
 
+/* Jobs that the device has accepted and that have not completed. */
+uint32_t gpu_load_jobs(struct gpu *gpu, int device);
+
 /* True when gpu_compute() is the quicker way: a small job placed on the CPU. */
 bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count);
 

@@ -44,7 +44,8 @@ struct worker {
     struct slice slice;       /* the worker's; the one that is computed */
     struct counts counts;
     atomic_llong busy_since_ns; /* any thread, relaxed; 0: idle */
-    atomic_llong load_ns; /* any thread, relaxed; of the jobs that are accepted and not complete */
+    atomic_llong load_ns;  /* any thread, relaxed; of the jobs that are accepted and not complete */
+    atomic_uint load_jobs; /* likewise; how many those are */
 };
 
 static void count(atomic_ullong *total, uint64_t more)
@@ -60,12 +61,18 @@ static void count_batch(struct counts *counts, uint32_t job_count)
     count(&counts->by_size[size < GPU_BATCH_BOUNDS ? size : GPU_BATCH_BOUNDS], 1);
 }
 
+static void load_add(struct worker *worker, int64_t ns, int jobs)
+{
+    (void)atomic_fetch_add_explicit(&worker->load_ns, ns, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&worker->load_jobs, (unsigned)jobs, memory_order_relaxed);
+}
+
 /* Gives each port its jobs. They are the submitter's from then on, so a port's chain is complete
  * before it is handed over. Jobs times ports: there are as many ports as HTTP threads. */
 static void complete(struct worker *worker, struct job *first)
 {
     for (const struct job *job = first; job != NULL; job = job->next)
-        (void)atomic_fetch_sub_explicit(&worker->load_ns, job->load_ns, memory_order_relaxed);
+        load_add(worker, -job->load_ns, -1);
     while (first != NULL) {
         struct job_port *port = first->port;
         struct chain mine, others;
@@ -316,11 +323,11 @@ enum error worker_push(struct worker *worker, struct job *job)
     const int64_t load_ns = job->load_ns; /* once pushed, the job may be gone */
     if (failover_is_lost(&worker->failover))
         return ERR_NO_DEVICE;
-    (void)atomic_fetch_add_explicit(&worker->load_ns, load_ns, memory_order_relaxed);
+    load_add(worker, load_ns, 1);
     job->worker = worker;
     enum error error = queue_push(worker->queue, job);
     if (error != ERR_OK)
-        (void)atomic_fetch_sub_explicit(&worker->load_ns, load_ns, memory_order_relaxed);
+        load_add(worker, -load_ns, -1);
     return error;
 }
 
@@ -381,6 +388,11 @@ int64_t worker_busy_since_ns(struct worker *worker)
 int64_t worker_load_ns(struct worker *worker)
 {
     return atomic_load_explicit(&worker->load_ns, memory_order_relaxed);
+}
+
+uint32_t worker_load_jobs(struct worker *worker)
+{
+    return atomic_load_explicit(&worker->load_jobs, memory_order_relaxed);
 }
 
 struct worker_totals worker_totals(struct worker *worker)

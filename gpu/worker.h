@@ -41,8 +41,9 @@ bool worker_is_lost(struct worker *worker, struct problem *problem);
 /* When the batch or slice that is being computed began, on CLOCK_MONOTONIC; 0: none is. */
 int64_t worker_busy_since_ns(struct worker *worker);
 
-/* load_ns of all jobs that were accepted and have not completed. */
+/* load_ns of all jobs that were accepted and have not completed, and how many those are. */
 int64_t worker_load_ns(struct worker *worker);
+uint32_t worker_load_jobs(struct worker *worker);
 
 struct worker_totals {
     uint64_t jobs, batches;                 /* computed; a long job is a batch of its own */

@@ -11,15 +11,17 @@
 #include "server/loop.h"
 
 enum {
-    SLICE_BYTES = 2 << 20, /* of either operand: copies of that size keep a bus busy */
-    SLICES_OUT_MAX = 2,    /* one is computed while the next one waits */
+    SLICE_BYTES = 2 << 20,  /* of either operand: copies of that size keep a bus busy */
+    HELPED_BYTES = 1 << 20, /* likewise, for the CPU's worker: a quarter of a millisecond */
+    SLICES_OUT_MAX = 2,     /* one is computed while the next one waits */
+    HELPED_CORES = 4,       /* with fewer, the client and this thread leave none idle */
 };
 
 struct slice {
     struct job job; /* its device's while the slice is in out */
     struct stream *stream;
     struct slice *next;
-    struct block block; /* b from 0, a from SLICE_BYTES unless it stays where it is */
+    struct block block; /* b, and behind it room for a, which may stay where it is */
     const char *a;      /* where a begins, once something is used */
     size_t used;        /* bytes of either operand */
     struct partial partial;
@@ -29,7 +31,9 @@ struct slice {
 struct stream {
     struct exchange *exchange; /* borrowed: it owns the stream */
     int device;
-    bool is_inline;                 /* this thread adds; there are no slices */
+    bool is_inline;                 /* this thread adds */
+    bool may_be_helped;             /* of which the CPU's worker may take slices */
+    size_t slice_bytes;             /* of either operand in a full slice */
     struct slice *filling;          /* NULL: the next element begins one */
     struct slice *full, **full_end; /* in order; to be handed over */
     struct slice *out;              /* with the device, in any order */
@@ -69,6 +73,10 @@ enum error stream_create(struct stream **ret, struct exchange *exchange, int dev
         return ERR_NOMEM;
     *stream = (struct stream){.exchange = exchange, .device = device};
     stream->is_inline = gpu_is_inline(gpu_of(stream), device, 1);
+    stream->may_be_helped = stream->is_inline && options_of(stream)->block == 0 &&
+                            !exchange->head.is_chunked &&
+                            gpu_device_info(gpu_of(stream), device).multiprocessors >= HELPED_CORES;
+    stream->slice_bytes = stream->is_inline ? HELPED_BYTES : SLICE_BYTES;
     stream->full_end = &stream->full;
     partial_begin(stream, &stream->partial);
     *ret = stream;
@@ -94,7 +102,7 @@ static enum error slice_create(struct stream *stream, struct slice **ret)
     if (slice == NULL)
         return ERR_NOMEM;
     *slice = (struct slice){.stream = stream};
-    enum error error = source->acquire(source->context, 2 * SLICE_BYTES, &slice->block);
+    enum error error = source->acquire(source->context, 2 * stream->slice_bytes, &slice->block);
     if (error != ERR_OK) {
         free(slice);
         return error;
@@ -147,7 +155,7 @@ static bool stays(const struct stream *stream, const char *a)
 
 static void collect_a(const struct stream *stream, struct slice *slice, const char *a, size_t size)
 {
-    char *room = (char *)slice->block.data + SLICE_BYTES;
+    char *room = (char *)slice->block.data + stream->slice_bytes;
     if (slice->used == 0)
         slice->a = stays(stream, a) ? a : room;
     if (slice->a == room)
@@ -161,51 +169,70 @@ static uint64_t collect(struct stream *stream, const char *a, const char *b, uin
 {
     struct slice *slice = stream->filling;
     const size_t size = dtype_size(options_of(stream)->dtype);
-    size_t room = (SLICE_BYTES - slice->used) / size, count = n < room ? n : room;
+    size_t room = (stream->slice_bytes - slice->used) / size, count = n < room ? n : room;
     char *place = (char *)slice->block.data + slice->used;
     collect_a(stream, slice, a, count * size);
     if (b != place) /* stream_place() */
         memcpy(place, b, count * size);
     slice->used += count * size;
-    if (slice->used == SLICE_BYTES)
+    if (slice->used == stream->slice_bytes)
         slice_close(stream);
     return count;
 }
 
-/* False: there is an error. */
+/* Whether there is a slice in hand. Where the thread adds, only stream_place() begins one. */
 static bool is_filling(struct stream *stream)
 {
-    if (stream->error == ERR_OK && stream->filling == NULL)
+    if (stream->filling == NULL && !stream->is_inline && stream->error == ERR_OK)
         stream->error = slice_create(stream, &stream->filling);
-    return stream->error == ERR_OK;
+    return stream->filling != NULL;
 }
 
-static void collect_all(struct stream *stream, const char *a, const char *b, uint64_t n)
+/* Elements that a slice took. */
+static uint64_t collect_all(struct stream *stream, const char *a, const char *b, uint64_t n)
 {
     const size_t size = dtype_size(options_of(stream)->dtype);
-    for (uint64_t done = 0; done < n && is_filling(stream);)
+    uint64_t done = 0;
+    while (done < n && is_filling(stream))
         done += collect(stream, a + done * size, b + done * size, n - done);
+    return done;
 }
 
-char *stream_place(void *exchange, size_t *ret_room)
+static void add_here(struct stream *stream, const char *a, const char *b, uint64_t n)
 {
-    struct stream *stream = ((struct exchange *)exchange)->dot.stream;
-    if (stream->is_inline || !is_filling(stream))
-        return NULL; /* whoever takes the elements finds the error */
-    *ret_room = SLICE_BYTES - stream->filling->used;
-    return (char *)stream->filling->block.data + stream->filling->used;
+    int64_t start_ns = clock_ns();
+    partial_add(&stream->partial, a, b, n);
+    stream->compute_ns += clock_ns() - start_ns;
 }
 
 void stream_take(void *exchange, const void *a, const void *b, uint64_t n)
 {
     struct stream *stream = ((struct exchange *)exchange)->dot.stream;
-    if (!stream->is_inline) {
-        collect_all(stream, a, b, n);
-        return;
-    }
-    int64_t start_ns = clock_ns();
-    partial_add(&stream->partial, a, b, n);
-    stream->compute_ns += clock_ns() - start_ns;
+    const size_t size = dtype_size(options_of(stream)->dtype);
+    const uint64_t done = collect_all(stream, a, b, n);
+    if (stream->is_inline && done < n)
+        add_here(stream, (const char *)a + done * size, (const char *)b + done * size, n - done);
+}
+
+/* Receiving takes about as long as adding: while the CPU's worker has time, it adds every other
+ * slice. Not the last one, for which the answer would wait. */
+static bool is_helped(const struct stream *stream)
+{
+    const struct exchange *exchange = stream->exchange;
+    return stream->may_be_helped &&
+           exchange->head.content_length - exchange->body_bytes > 2 * stream->slice_bytes &&
+           gpu_load_jobs(gpu_of(stream), stream->device) < SLICES_OUT_MAX;
+}
+
+char *stream_place(void *exchange, size_t *ret_room)
+{
+    struct stream *stream = ((struct exchange *)exchange)->dot.stream;
+    if (stream->is_inline && stream->filling == NULL && is_helped(stream))
+        (void)slice_create(stream, &stream->filling); /* if it cannot be, the thread adds */
+    if (!is_filling(stream))
+        return NULL; /* whoever takes the elements finds the error */
+    *ret_room = stream->slice_bytes - stream->filling->used;
+    return (char *)stream->filling->block.data + stream->filling->used;
 }
 
 /* ---- handing over -------------------------------------------------------------------------- */
@@ -233,6 +260,13 @@ static enum error slice_plan(struct stream *stream, struct slice *slice)
     return ERR_OK;
 }
 
+static void unlink_full(struct stream *stream)
+{
+    stream->full = stream->full->next;
+    if (stream->full == NULL)
+        stream->full_end = &stream->full;
+}
+
 static enum error slice_submit(struct stream *stream, struct slice *slice)
 {
     enum error error = slice_plan(stream, slice);
@@ -240,14 +274,21 @@ static enum error slice_submit(struct stream *stream, struct slice *slice)
         error = gpu_submit(gpu_of(stream), stream->device, &slice->job);
     if (error != ERR_OK)
         return error;
-    stream->full = slice->next;
-    if (stream->full == NULL)
-        stream->full_end = &stream->full;
+    unlink_full(stream);
     slice->next = stream->out;
     stream->out = slice;
     stream->out_count++;
     stream->exchange->jobs_out++;
     return ERR_OK;
+}
+
+/* The worker that was to help takes no more work. */
+static void take_back(struct stream *stream, struct slice *slice)
+{
+    const uint64_t n = slice->used / dtype_size(options_of(stream)->dtype);
+    unlink_full(stream);
+    add_here(stream, slice->a, slice->block.data, n);
+    slice_destroy(stream, slice);
 }
 
 /* Hands over full slices in order, up to out_max at once. A full queue is no error while a slice is
@@ -256,9 +297,12 @@ static void submit_full(struct stream *stream, unsigned out_max)
 {
     while (stream->error == ERR_OK && stream->full != NULL && stream->out_count < out_max) {
         enum error error = slice_submit(stream, stream->full);
-        if (error == ERR_BUSY && stream->out_count > 0)
+        if (error != ERR_OK && stream->is_inline)
+            take_back(stream, stream->full);
+        else if (error == ERR_BUSY && stream->out_count > 0)
             return;
-        stream->error = error;
+        else
+            stream->error = error;
     }
     if (stream->error == ERR_OK)
         return;
@@ -367,6 +411,7 @@ void stream_settle(struct stream *stream, struct job *job)
 {
     if (stream->is_inline) {
         gpu_settle(gpu_of(stream), job, &stream->partial);
+        job->error = stream->error;
         return;
     }
     job->error = stream->error;

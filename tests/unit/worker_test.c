@@ -125,10 +125,27 @@ static void a_full_queue_refuses_and_keeps_what_it_took(void **state)
     job_init(&refused, &sink);
     assert_int_equal(gpu_submit(gpu, 1, &refused), ERR_BUSY);
     assert_int_equal(gpu_device_counts(gpu, 1).rejected_total, 1);
+    assert_int_equal(gpu_load_jobs(gpu, 1), 5);
+    assert_int_equal(gpu_load_jobs(gpu, 0), 0);
     faulty_hold(false);
     sink_wait(&sink, 5);
+    assert_int_equal(gpu_load_jobs(gpu, 1), 0);
     for (int i = 0; i < 4; i++)
         check_result(&job[i]);
+    gpu_close(gpu);
+}
+
+static void operands_are_near_where_a_device_reads_them_in_place(void **state)
+{
+    (void)state;
+    struct gpu *gpu = open_gpu(&small_config);
+    const struct buffer_source *source = gpu_buffers(gpu);
+    struct block block;
+    assert_int_equal(source->acquire(source->context, 64, &block), ERR_OK);
+    assert_true(gpu_is_near(gpu, 0, &block) && gpu_is_near(gpu, 0, block.data));
+    assert_false(gpu_is_near(gpu, 1, &block));
+    assert_true(gpu_is_near(gpu, 1, block.data)); /* pinned */
+    source->release(source->context, block);
     gpu_close(gpu);
 }
 
@@ -507,6 +524,7 @@ int main(void)
         cmocka_unit_test(every_device_computes_queued_jobs),
         cmocka_unit_test(waiting_jobs_form_batches_and_ports_are_called_once_each),
         cmocka_unit_test(a_full_queue_refuses_and_keeps_what_it_took),
+        cmocka_unit_test(operands_are_near_where_a_device_reads_them_in_place),
         cmocka_unit_test(jobs_that_wait_are_dropped_when_late),
         cmocka_unit_test(cancelled_jobs_leave_a_hanging_devices_queue_to_others),
         cmocka_unit_test(jobs_may_be_cancelled_whatever_has_become_of_them),

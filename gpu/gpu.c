@@ -580,3 +580,8 @@ enum error gpu_submit(struct gpu *gpu, int device, struct job *job)
     job->load_ns = load_of(gpu, device, job);
     return worker_push(device_at(gpu, device)->worker, job);
 }
+
+void gpu_begin(struct gpu *gpu, int device)
+{
+    worker_begin(device_at(gpu, device)->worker);
+}

@@ -183,6 +183,8 @@ struct job {
     int64_t deadline_ns;     /* CLOCK_MONOTONIC; 0: none. Past it: ERR_DEADLINE, not computed */
     bool cancelled;          /* __atomic; job_cancel()'s */
     struct job_port *port;
+    bool is_followed; /* the submitter calls gpu_begin() soon: a worker that sleeps need not wake up
+                         for this job alone */
     enum error (*run)(struct job *job); /* the lab's jobs (lab.h): instead of dot products, on its
                                            thread, with the error that the job gets; else NULL */
     int64_t load_ns;       /* gpu_submit()'s: what it adds to the time of those behind it */
@@ -239,6 +241,10 @@ void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial);
 /* ERR_BUSY: the queue is full in jobs or bytes. ERR_CLOSED: draining. On failure the job is still
  * the caller's and complete() is not called. */
 enum error gpu_submit(struct gpu *gpu, int device, struct job *job);
+
+/* Wakes the device's worker for what was submitted as followed: two calls of the system for many
+ * jobs, instead of two for each. */
+void gpu_begin(struct gpu *gpu, int device);
 
 /* Nobody wants the job any more. One that waits leaves its queue, where others may take its place,
  * and completes before this returns, on the caller's thread; one that a device has in hand ends

@@ -138,6 +138,20 @@ static enum error refuse(struct queue *queue, bool is_unfair)
     return ERR_BUSY;
 }
 
+/* Then nobody waits for more jobs: they could be refused. */
+static bool is_half_full(const struct queue *queue)
+{
+    return queue->jobs > queue->bounds.jobs / 2 || queue->bytes > queue->bounds.bytes / 2;
+}
+
+/* Whether the worker is to be woken: once, and then a signal is on its way. */
+static bool takes_signal(struct queue *queue)
+{
+    bool is_asleep = queue->sleeping;
+    queue->sleeping = false;
+    return is_asleep;
+}
+
 enum error queue_push(struct queue *queue, struct job *job)
 {
     enum error error = ERR_OK;
@@ -152,13 +166,21 @@ enum error queue_push(struct queue *queue, struct job *job)
         error = refuse(queue, true);
     } else {
         enter(queue, job);
-        wake = queue->sleeping;
-        queue->sleeping = false; /* one signal is on its way: the next push need not send another */
+        wake = (!job->is_followed || is_half_full(queue)) && takes_signal(queue);
     }
     (void)pthread_mutex_unlock(&queue->lock);
     if (wake)
         (void)pthread_cond_signal(&queue->filled);
     return error;
+}
+
+void queue_begin(struct queue *queue)
+{
+    (void)pthread_mutex_lock(&queue->lock);
+    bool wake = queue->jobs > 0 && takes_signal(queue);
+    (void)pthread_mutex_unlock(&queue->lock);
+    if (wake)
+        (void)pthread_cond_signal(&queue->filled);
 }
 
 enum error queue_check(struct queue *queue)

@@ -32,6 +32,10 @@ void queue_destroy(struct queue *queue); /* takes NULL; must be empty */
  * "retry later" would never come true for them. ERR_CLOSED: closed. */
 enum error queue_push(struct queue *queue, struct job *job);
 
+/* Wakes who waits in queue_pop() while there are jobs, as pushes of jobs that are followed do
+ * not. */
+void queue_begin(struct queue *queue);
+
 /* As queue_push() would, and counted as that when it is refused: for who would rather know before a
  * job is made. The bounds of jobs alone. */
 enum error queue_check(struct queue *queue);

@@ -331,6 +331,11 @@ enum error worker_push(struct worker *worker, struct job *job)
     return error;
 }
 
+void worker_begin(struct worker *worker)
+{
+    queue_begin(worker->queue);
+}
+
 enum error worker_check(struct worker *worker)
 {
     return queue_check(worker->queue);

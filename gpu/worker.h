@@ -25,6 +25,7 @@ enum error worker_create(struct worker **ret, const struct device_handle *mine,
 
 /* As queue_push(); ERR_NO_DEVICE when the device was lost. */
 enum error worker_push(struct worker *worker, struct job *job);
+void worker_begin(struct worker *worker); /* as queue_begin() */
 
 enum error worker_check(struct worker *worker); /* as queue_check() */
 

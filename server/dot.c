@@ -13,6 +13,9 @@
 #include "server/loop.h"
 #include "server/stream.h"
 
+/* Of a job's operands: what is larger keeps a device busy for longer than it takes to wake it. */
+enum { FOLLOWED_BYTES = 32 << 10 };
+
 static const struct config *config_of(const struct exchange *exchange)
 {
     return loop_http(exchange->loop)->config;
@@ -436,10 +439,13 @@ static enum error submit(struct exchange *exchange, int device, struct problem *
 {
     struct job *job = &exchange->job;
     job->run = exchange->dot.rung != NULL ? run_rung : NULL;
+    job->is_followed = job->run == NULL && job->bytes <= FOLLOWED_BYTES;
     enum error error = job->run != NULL ? lab_submit(lab_of(exchange), job)
                                         : gpu_submit(gpu_of(exchange), device, job);
     if (error != ERR_OK)
         return dot_refuse(exchange, error, problem);
+    if (job->is_followed)
+        loop_follow(exchange->loop, device);
     exchange_suspend(exchange);
     dot_set_deadline(exchange);
     return ERR_OK;

@@ -1,9 +1,10 @@
 /* loop.c - the HTTP thread (see loop.h).
  *
- * Order of one round: sleep in libmicrohttpd's own epoll, which then serves what is ready; take
- * completed jobs and resume their connections, and those of requests that are late; accept, and see
- * who has left; end what is over its deadline. Workers and other loops reach a loop through two
- * lock-free lists and an eventfd, which is written only when the loop sleeps.
+ * Order of one round: sleep in libmicrohttpd's own epoll, which then serves what is ready; have
+ * devices begin with what that brought them; take completed jobs and resume their connections, and
+ * those of requests that are late; accept, and see who has left; end what is over its deadline.
+ * Workers and other loops reach a loop through two lock-free lists and an eventfd, which is written
+ * only when the loop sleeps.
  *
  * What else may wake the loop is watched in the same epoll, with events that have no pointer:
  * libmicrohttpd, from 0.9.40 to 2.0, takes those for a wake-up and nothing more. A round costs one
@@ -84,6 +85,7 @@ struct loop {
     int64_t now_ns;    /* when this round began: exact enough for deadlines, and no call each */
     int64_t looked_ns; /* when look_around() last did */
     const struct config *durations_of; /* whose durations the connections have */
+    uint64_t followed;                 /* devices that loop_follow() named, a bit each */
     bool is_leaving;                   /* has begun to */
     bool is_renewing;                  /* the connection that opens has been open before */
 };
@@ -328,14 +330,24 @@ static void settle_durations(struct loop *loop)
     }
 }
 
+/* The devices begin with what this round brought them: the loop could not have taken an answer any
+ * sooner, and they wake up once. */
+static void begin_followed(struct loop *loop)
+{
+    for (; loop->followed != 0; loop->followed &= loop->followed - 1)
+        gpu_begin(loop->http->gpu, __builtin_ctzll(loop->followed));
+}
+
 /* Begins with sleeping until *deadline_ns. */
 static void one_round(struct loop *loop, int64_t *deadline_ns)
 {
     bool has_work = sleep_and_serve(loop, *deadline_ns);
+    begin_followed(loop);
     has_work |= resume_completed(loop);
     intake_adopt(&loop->intake);
     if (!has_work || loop->now_ns - loop->looked_ns >= LOOK_NS)
         look_around(loop);
+    begin_followed(loop);
     refuse_late(loop);
     if (atomic_load(&loop->http->is_late))
         connections_cancel_work(&loop->connections);
@@ -541,6 +553,11 @@ struct job_port *loop_port(struct loop *loop)
 struct job_port *loop_slice_port(struct loop *loop)
 {
     return &loop->slice_port;
+}
+
+void loop_follow(struct loop *loop, int device)
+{
+    loop->followed |= UINT64_C(1) << device;
 }
 
 struct metrics *loop_metrics(struct loop *loop)

@@ -66,6 +66,9 @@ struct job_port *loop_slice_port(struct loop *loop); /* the same for those of a 
  * for him and a new one for libmicrohttpd. */
 void loop_renew(struct loop *loop, struct connection *connection);
 
+/* Of a job that is_followed, on its device: gpu_begin() is called before the loop sleeps again. */
+void loop_follow(struct loop *loop, int device);
+
 /* The loop's thread counts, any reads (metrics.h). */
 struct metrics *loop_metrics(struct loop *loop);
 

@@ -319,6 +319,7 @@ struct pusher {
     pthread_t thread;
     struct queue *queue;
     struct job *job; /* [PUSHES] */
+    int followed;    /* jobs before each queue_begin(); 0: none are */
 };
 
 static void *push_all(void *context)
@@ -326,19 +327,22 @@ static void *push_all(void *context)
     struct pusher *pusher = context;
     for (int i = 0; i < PUSHES; i++) {
         pusher->job[i].bytes = (size_t)i; /* the order in which this thread pushed */
+        pusher->job[i].is_followed = pusher->followed > 0;
         while (queue_push(pusher->queue, &pusher->job[i]) == ERR_BUSY)
             (void)sched_yield();
+        if (pusher->followed > 0 && (i + 1) % pusher->followed == 0)
+            queue_begin(pusher->queue);
     }
     return NULL;
 }
 
-static void no_job_is_lost_between_many_threads_and_one_worker(void **state)
+static void lose_none(int followed)
 {
-    (void)state;
     struct queue *queue = queue_of(64, UINT64_MAX);
     struct pusher pusher[PUSHERS];
     for (int i = 0; i < PUSHERS; i++) {
-        pusher[i] = (struct pusher){.queue = queue, .job = calloc(PUSHES, sizeof(struct job))};
+        pusher[i] = (struct pusher){
+            .queue = queue, .job = calloc(PUSHES, sizeof(struct job)), .followed = followed};
         assert_non_null(pusher[i].job);
         assert_int_equal(pthread_create(&pusher[i].thread, NULL, push_all, &pusher[i]), 0);
     }
@@ -359,6 +363,18 @@ static void no_job_is_lost_between_many_threads_and_one_worker(void **state)
     queue_destroy(queue);
 }
 
+static void no_job_is_lost_between_many_threads_and_one_worker(void **state)
+{
+    (void)state;
+    lose_none(0);
+}
+
+static void no_job_is_lost_that_a_worker_is_woken_for_later(void **state)
+{
+    (void)state;
+    lose_none(PUSHES / 4); /* more than the queue holds */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +392,7 @@ int main(void)
         cmocka_unit_test(an_empty_queue_takes_a_job_over_its_byte_bound),
         cmocka_unit_test(a_closed_queue_refuses_and_still_empties),
         cmocka_unit_test(no_job_is_lost_between_many_threads_and_one_worker),
+        cmocka_unit_test(no_job_is_lost_that_a_worker_is_woken_for_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

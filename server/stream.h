@@ -2,11 +2,12 @@
  *
  * Door: stream_create() once a decoder has said that a body is streamed; stream_take() is its sink;
  * stream_advance() after each piece of the body; stream_end() after the last. Where the thread
- * computes for itself, elements are added where they arrived. Otherwise they are collected into
- * slices, each a job that adds to a sum of its own on the device: elements of b, which an upload
- * (upload.h) puts there itself, and those of a where they will not stay or the device is slow to
- * read them. A few slices are on their way at once, and while those are, the body waits. The sums
- * are merged as they come back, on the loop's thread.
+ * computes for itself, elements are added where they arrived, but for slices of a long upload that
+ * the CPU's worker takes while it is idle. Otherwise they are collected into slices, each a job
+ * that adds to a sum of its own on the device: elements of b, which an upload (upload.h) puts there
+ * itself, and those of a where they will not stay or the device is slow to read them. A few slices
+ * are on their way at once, and while those are, the body waits. The sums are merged as they come
+ * back, on the loop's thread.
  */
 #ifndef SERVER_STREAM_H
 #define SERVER_STREAM_H

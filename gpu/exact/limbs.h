@@ -240,11 +240,11 @@ EXACT_SHARED struct exact_format exact_format_of(enum dtype dtype)
 /* Position of the highest bit of a word that is not zero. */
 EXACT_SHARED int exact_highest_bit(uint64_t word)
 {
-    int bit = 0;
-    for (int step = 32; step > 0; step /= 2)
-        if (word >> (bit + step) != 0)
-            bit += step;
-    return bit;
+#ifdef __CUDA_ARCH__
+    return 63 - __clzll((long long)word);
+#else
+    return 63 - __builtin_clzll(word);
+#endif
 }
 
 /* significand * 2^quantum as float64, which must hold it: significand <= 2^53, quantum >= -1074. */

@@ -32,6 +32,7 @@ struct load {
     uint32_t tasks;
     uint64_t blocks; /* as its tasks were planned, each for the whole device */
     uint64_t bytes;  /* of their operands */
+    uint32_t tiled;  /* tasks of GRID_TILE_ROW, for another kernel; set when dealt */
 };
 
 /* One above the lowest, 0, which the lab's stream has: waiting blocks of the service go first. */
@@ -50,6 +51,7 @@ struct cuda_round {
     struct grid_sum *split;                /* pinned, [ROUND_VALUES]: their copy */
     struct grid_sum *sum, *d_sum;      /* pinned and mapped, [ROUND_VALUES]: stored by kernels */
     struct dot_value *value, *d_value; /* pinned and mapped, [ROUND_VALUES]: exact results */
+    struct exact_row *row, *d_row;     /* pinned and mapped, [ROUND_VALUES]: those of tiles */
     struct exact_total *d_total;       /* device memory, [ROUND_TOTALS]: zero between rows */
     struct exact_total *total;         /* pinned: a copy of TOTAL_OF_PARTS */
     struct grid_task *task, *d_task;   /* pinned and mapped, [ROUND_TASKS]: the table */
@@ -124,6 +126,9 @@ static enum error allocate_host(struct cuda_round *round, struct problem *proble
         error = allocate_mapped((void **)&round->value, (void **)&round->d_value,
                                 ROUND_VALUES * sizeof *round->value, problem);
     if (error == ERR_OK)
+        error = allocate_mapped((void **)&round->row, (void **)&round->d_row,
+                                ROUND_VALUES * sizeof *round->row, problem);
+    if (error == ERR_OK)
         error = cuda_check(cudaHostAlloc((void **)&round->split,
                                          ROUND_VALUES * sizeof *round->split, cudaHostAllocDefault),
                            "pinned memory for sums", problem);
@@ -166,6 +171,7 @@ static enum error open_kernels(struct cuda_round *round, enum dtype dtype, uint3
                            dtype_name(dtype));
     widen(round, round->capacity[dtype]);
     widen(round, round->shape[dtype].capacity);
+    widen(round, round->shape[dtype].tile_capacity);
     return ERR_OK;
 }
 
@@ -218,6 +224,7 @@ void cuda_round_destroy(struct cuda_round *round)
     (void)cudaFree(round->d_total);
     (void)cudaFreeHost(round->total);
     (void)cudaFreeHost(round->split);
+    (void)cudaFreeHost(round->row);
     (void)cudaFreeHost(round->value);
     (void)cudaFreeHost(round->sum);
     (void)cudaFreeHost(round->task_of_block);
@@ -416,17 +423,21 @@ uint64_t cuda_round_depth(const struct cuda_round *round, enum dtype dtype, uint
 
 /* --- launching --- */
 
-static bool is_of(const struct cuda_round *round, uint32_t index, enum dtype dtype, bool is_exact)
+/* Which of a type's kernels: whether it is exact, and reads tiles. */
+static bool is_of(const struct cuda_round *round, uint32_t index, enum dtype dtype, bool is_exact,
+                  bool has_tiles)
 {
     return round->task[index].dtype == dtype &&
-           (round->entry[index].purpose == PURPOSE_EXACT) == is_exact;
+           (round->entry[index].purpose == PURPOSE_EXACT) == is_exact &&
+           (round->task[index].form == GRID_TILE_ROW) == has_tiles;
 }
 
 /* Of tasks that together have blocks enough, each gets its share. Parts of a row keep the depth
  * that they were promised (cuda_round_depth()), and their places. */
-static void share_blocks(const struct cuda_round *round, uint32_t index, bool is_exact)
+static void share_blocks(const struct cuda_round *round, uint32_t index)
 {
     struct grid_task *task = &round->task[index];
+    const bool is_exact = round->entry[index].purpose == PURPOSE_EXACT;
     const struct load *load = &round->load[kind_of((enum dtype)task->dtype, is_exact)];
     struct exact_shape shape = round->shape[task->dtype];
     const uint32_t capacity = capacity_of(round, (enum dtype)task->dtype, is_exact);
@@ -434,27 +445,43 @@ static void share_blocks(const struct cuda_round *round, uint32_t index, bool is
         round->entry[index].piece.kind != PIECE_ROWS)
         return;
     shape.capacity = grid_share(task_bytes(task), load->bytes, capacity);
+    if (shape.tile_capacity > shape.capacity)
+        shape.tile_capacity = shape.capacity;
     if (is_exact)
         exact_plan(task, &shape, false);
     else
         grid_plan(task, shape.capacity);
 }
 
+/* Every task's blocks, which decide about its form. */
+static void share_all_blocks(struct cuda_round *round)
+{
+    for (int kind = 0; kind < KINDS; kind++)
+        round->load[kind].tiled = 0;
+    for (uint32_t i = 0; i < round->task_count; i++) {
+        const struct grid_task *task = &round->task[i];
+        const bool is_exact = round->entry[i].purpose == PURPOSE_EXACT;
+        share_blocks(round, i);
+        round->load[kind_of((enum dtype)task->dtype, is_exact)].tiled +=
+            task->form == GRID_TILE_ROW;
+    }
+}
+
 /* The blocks of a kernel's tasks, from round->block_count on. *ret_only: its task if it has one. */
 static uint32_t deal_blocks(struct cuda_round *round, enum dtype dtype, bool is_exact,
-                            const struct grid_task **ret_only)
+                            bool has_tiles, const struct grid_task **ret_only)
 {
     const uint32_t first = round->block_count;
     const struct load *load = &round->load[kind_of(dtype, is_exact)];
-    for (uint32_t i = 0; load->tasks > 0 && i < round->task_count; i++) {
+    const uint32_t tasks = has_tiles ? load->tiled : load->tasks - load->tiled;
+    for (uint32_t i = 0; tasks > 0 && i < round->task_count; i++) {
         struct grid_task *task = &round->task[i];
-        if (!is_of(round, i, dtype, is_exact))
+        if (!is_of(round, i, dtype, is_exact, has_tiles))
             continue;
-        share_blocks(round, i, is_exact);
         task->first_block = round->block_count - first;
         for (uint32_t block = 0; block < task->blocks; block++)
             round->task_of_block[round->block_count++] = i;
-        *ret_only = load->tasks == 1 ? task : NULL;
+        *ret_only = tasks == 1 ? task : NULL;
     }
     assert(round->block_count <= ROUND_BLOCKS);
     return round->block_count - first;
@@ -462,13 +489,14 @@ static uint32_t deal_blocks(struct cuda_round *round, enum dtype dtype, bool is_
 
 static cudaError_t launch_fast(struct cuda_round *round, enum dtype dtype,
                                const uint32_t *d_task_of_block, const struct grid_task *only,
-                               uint32_t blocks)
+                               uint32_t blocks, bool has_tiles)
 {
     struct grid_launch launch = {
         .task = round->d_task,
         .task_of_block = only == NULL ? d_task_of_block : NULL,
         .result = round->d_sum,
         .split = round->d_split,
+        .has_tiles = has_tiles,
     };
     if (only != NULL)
         launch.only = *only;
@@ -477,32 +505,42 @@ static cudaError_t launch_fast(struct cuda_round *round, enum dtype dtype,
 
 static cudaError_t launch_exact(struct cuda_round *round, enum dtype dtype,
                                 const uint32_t *d_task_of_block, const struct grid_task *only,
-                                uint32_t blocks)
+                                uint32_t blocks, bool has_tiles)
 {
     struct exact_launch launch = {
         .task = round->d_task,
         .task_of_block = only == NULL ? d_task_of_block : NULL,
         .result = round->d_value,
+        .row = round->d_row,
         .total = round->d_total,
+        .has_tiles = has_tiles,
     };
     if (only != NULL)
         launch.only = *only;
     return exact_launch(dtype, &round->shape[dtype], &launch, blocks, round->stream);
 }
 
+static cudaError_t launch_kernel(struct cuda_round *round, enum dtype dtype, bool is_exact,
+                                 bool has_tiles)
+{
+    const uint32_t *d_task_of_block = round->d_task_of_block + round->block_count;
+    const struct grid_task *only = NULL;
+    const uint32_t blocks = deal_blocks(round, dtype, is_exact, has_tiles, &only);
+    if (blocks == 0)
+        return cudaSuccess;
+    return (is_exact ? launch_exact : launch_fast)(round, dtype, d_task_of_block, only, blocks,
+                                                   has_tiles);
+}
+
 static enum error launch_kernels(struct cuda_round *round)
 {
     cudaError_t status = cudaSuccess;
     round->block_count = 0;
+    share_all_blocks(round);
     for (int kind = 0; status == cudaSuccess && kind < KINDS; kind++) {
-        const enum dtype dtype = (enum dtype)(kind / 2);
-        const bool is_exact = kind % 2;
-        const uint32_t *d_task_of_block = round->d_task_of_block + round->block_count;
-        const struct grid_task *only = NULL;
-        const uint32_t blocks = deal_blocks(round, dtype, is_exact, &only);
-        if (blocks > 0)
-            status = (is_exact ? launch_exact : launch_fast)(round, dtype, d_task_of_block, only,
-                                                             blocks);
+        status = launch_kernel(round, (enum dtype)(kind / 2), kind % 2, false);
+        if (status == cudaSuccess)
+            status = launch_kernel(round, (enum dtype)(kind / 2), kind % 2, true);
     }
     return cuda_check(status, "launch", round->problem);
 }
@@ -573,6 +611,19 @@ static void collect_exact(struct dot_value *value, const struct dot_value *got, 
     }
 }
 
+/* row: its place among the task's results. */
+static void collect_exact_row(const struct cuda_round *round, const struct grid_task *grid,
+                              uint64_t row, struct dot_value *value, uint32_t parts)
+{
+    const struct dot_value *got = round->value + grid->result + row;
+    struct dot_value unpacked;
+    if (grid->form == GRID_TILE_ROW) {
+        exact_row_value(&round->row[grid->result + row], &unpacked);
+        got = &unpacked;
+    }
+    collect_exact(value, got, parts);
+}
+
 static void collect_task(const struct cuda_round *round, const struct entry *entry,
                          const struct grid_task *grid)
 {
@@ -581,7 +632,6 @@ static void collect_task(const struct cuda_round *round, const struct entry *ent
     const struct grid_sum *sum = round->sum + grid->result;
     if (grid->form == GRID_SPLIT_ROW)
         sum = round->split + grid->total;
-    const struct dot_value *got = round->value + grid->result;
     const uint64_t depth = entry->purpose == PURPOSE_EXACT ? 0 : grid_depth(grid);
     for (uint64_t i = 0; i < piece->task.rows[0]; i++)
         for (uint64_t j = 0; j < piece->task.rows[1]; j++) {
@@ -591,7 +641,7 @@ static void collect_task(const struct cuda_round *round, const struct entry *ent
             if (entry->purpose != PURPOSE_EXACT)
                 collect_fast(entry, i, j, value, sum + row, depth);
             else if (piece->kind != PIECE_PART)
-                collect_exact(value, got + row, parts);
+                collect_exact_row(round, grid, row, value, parts);
         }
 }
 

@@ -30,13 +30,44 @@ struct exact_total {
 
 enum { EXACT_PART_BITS = 4 };
 
+/* The result of one of many short rows, in a quarter of the bytes. */
+struct exact_row {
+    double sum;
+    uint32_t bound; /* upper half of error_bound's bits; it is 0, infinite or a power of two */
+    uint32_t flags; /* enum value_flag bits, and EXACT_ROW_SPECIAL */
+};
+
+enum { EXACT_ROW_SPECIAL = 1 << 30 }; /* a product was not finite: that tells sum_abs */
+
+EXACT_SHARED struct exact_row exact_row_of(const struct dot_value *value, bool is_special)
+{
+    struct exact_row row;
+    row.sum = value->sum;
+    row.bound = (uint32_t)(exact_bits_of(value->error_bound) >> 32);
+    row.flags = value->flags | (is_special ? (uint32_t)EXACT_ROW_SPECIAL : 0);
+    return row;
+}
+
+EXACT_SHARED void exact_row_value(const struct exact_row *row, struct dot_value *ret)
+{
+    const uint64_t bound = (uint64_t)row->bound << 32;
+    memset(ret, 0, sizeof *ret);
+    ret->sum = row->sum;
+    memcpy(&ret->error_bound, &bound, sizeof bound);
+    ret->flags = row->flags & ~(uint32_t)EXACT_ROW_SPECIAL;
+    if ((row->flags & EXACT_ROW_SPECIAL) != 0)
+        ret->sum_abs = fabs(row->sum); /* NaN stays NaN */
+}
+
 /* All pointers in the device's eyes. */
 struct exact_launch {
     const struct grid_task *task;  /* the table */
     const uint32_t *task_of_block; /* [blocks]; NULL: every block works on `only` */
     struct dot_value *result;      /* all but sum_abs; two a row of complex operands */
+    struct exact_row *row;         /* of GRID_TILE_ROW, in the place of result */
     struct exact_total *total;
     struct grid_task only; /* a table of one travels with the launch: one round trip less */
+    uint32_t has_tiles;    /* 1: all tasks are of GRID_TILE_ROW; 0: none is */
 };
 
 /* Readies the kernel of a type on the current device, which has so many multiprocessors. */

@@ -14,6 +14,7 @@
  */
 #include "gpu/kernels/exact_kernel.h"
 #include "gpu/kernels/exact_rows.cuh"
+#include "gpu/kernels/exact_tiles.cuh"
 #include "gpu/kernels/exact_words.cuh"
 
 namespace
@@ -126,4 +127,4 @@ class sum_float16
 
 } // namespace
 
-const struct exact_kernel exact_float16 = {open_rows<sum_float16>, launch_rows<sum_float16>};
+const struct exact_kernel exact_float16 = {open_tiled<sum_float16>, launch_tiled<sum_float16>};

@@ -22,6 +22,7 @@
  */
 #include "gpu/kernels/exact_grids.cuh"
 #include "gpu/kernels/exact_kernel.h"
+#include "gpu/kernels/exact_tiles.cuh"
 
 namespace
 {
@@ -319,6 +320,6 @@ class sum_complex64 : public narrow_sum<2, 4, 48>
 
 } // namespace
 
-const struct exact_kernel exact_float32 = {open_rows<sum_float32>, launch_rows<sum_float32>};
-const struct exact_kernel exact_bfloat16 = {open_rows<sum_bfloat16>, launch_rows<sum_bfloat16>};
+const struct exact_kernel exact_float32 = {open_tiled<sum_float32>, launch_tiled<sum_float32>};
+const struct exact_kernel exact_bfloat16 = {open_tiled<sum_bfloat16>, launch_tiled<sum_bfloat16>};
 const struct exact_kernel exact_complex64 = {open_rows<sum_complex64>, launch_rows<sum_complex64>};

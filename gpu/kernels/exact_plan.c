@@ -32,6 +32,7 @@ void exact_plan(struct grid_task *task, const struct exact_shape *shape, bool mu
         task->parts = smaller(parts, most);
         task->blocks = task->rows * task->parts;
     } else if (task->rows > shape->capacity && row_bytes <= WARP_ROW_BYTES) {
-        task->form = GRID_WARP_ROW;
+        if (shape->tile_capacity == 0 || !grid_tile(task, shape->tile_capacity))
+            task->form = GRID_WARP_ROW;
     }
 }

@@ -43,19 +43,6 @@
 namespace
 {
 
-#ifdef DOTD_EMU
-__device__ inline char *dynamic_shared()
-{
-    return (char *)emu_shared();
-}
-#else
-extern __shared__ __align__(128) char exact_shared[]; /* or copies ahead take twice the bandwidth */
-__device__ inline char *dynamic_shared()
-{
-    return exact_shared;
-}
-#endif
-
 /* --- sums --- */
 
 template <typename Sum> struct adder {
@@ -102,14 +89,14 @@ template <enum dtype DTYPE> struct finder {
 
 /* Adds the thread's share and folds the warp's. Returns the warp's special bits: only where
  * something was not finite are the operands read again to tell what. */
-template <typename Sum>
+template <typename Sum, int AHEAD = Sum::AHEAD>
 __device__ inline unsigned add_row(Sum &sum, const struct row &row, char *ring,
                                    const struct grid_task &task)
 {
     adder<Sum> added(sum);
     finder<Sum::DTYPE> found(task);
-    if constexpr (Sum::AHEAD > 0)
-        visit_ahead<Sum::SIZE, Sum::AHEAD>(row, ring, added);
+    if constexpr (AHEAD > 0)
+        visit_ahead<Sum::SIZE, AHEAD>(row, ring, added);
     else
         visit_row<Sum::SIZE, Sum::LOADS>(row, added);
     if (sum.is_odd())
@@ -385,40 +372,11 @@ template <typename Sum> constexpr int warp_bytes()
     return Sum::PARTS * Sum::PART_BYTES + Sum::AHEAD * PAIR_BYTES;
 }
 
-/* A device with little shared memory runs smaller blocks. */
-template <typename Sum> cudaError_t fit_block(uint32_t *ret_threads, int *ret_bytes)
-{
-    int device = 0, most = 0;
-    cudaError_t status = cudaGetDevice(&device);
-    if (status == cudaSuccess)
-        status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (status != cudaSuccess)
-        return status;
-    const int fitting = (most - (int)sizeof(struct desk)) / warp_bytes<Sum>();
-    const int warps = min(fitting, (int)Sum::THREADS / GRID_WARP);
-    if (warps < 1)
-        return cudaErrorInvalidValue;
-    *ret_threads = (uint32_t)(warps * GRID_WARP);
-    *ret_bytes = warps * warp_bytes<Sum>();
-    return cudaSuccess;
-}
-
 template <typename Sum> cudaError_t open_rows(uint32_t multiprocessors, struct exact_shape *ret)
 {
-    int bytes = 0, blocks = 0;
-    uint32_t threads = 0;
-    cudaError_t status = fit_block<Sum>(&threads, &bytes);
-    if (status == cudaSuccess)
-        status = cudaFuncSetAttribute(exact_rows<Sum>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      bytes);
-    if (status == cudaSuccess)
-        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, exact_rows<Sum>,
-                                                               (int)threads, bytes);
-    if (status != cudaSuccess)
-        return status;
-    ret->threads = threads;
-    ret->capacity = (uint32_t)blocks * multiprocessors;
-    return cudaSuccess;
+    ret->tile_threads = ret->tile_capacity = 0;
+    return open_kernel(exact_rows<Sum>, warp_bytes<Sum>(), (int)sizeof(struct desk), Sum::THREADS,
+                       multiprocessors, &ret->threads, &ret->capacity);
 }
 
 template <typename Sum>

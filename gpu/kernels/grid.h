@@ -22,6 +22,9 @@ enum {
     GRID_WARPS = GRID_THREADS / GRID_WARP,
     GRID_LOAD_BYTES = 16, /* of one vector load */
     GRID_LOADS = 4,       /* of each operand in flight a thread */
+    GRID_TEAM = 8,        /* lanes a row at least: what they read at once is a line of 128 bytes */
+    GRID_TILE = 32,       /* rows of a tile at most: a lane each when they end */
+    GRID_TILE_WARPS = 8,  /* of a block that reads tiles */
     GRID_CHAINS = 4,      /* accumulators of a thread's sum in the fast kernel */
 };
 
@@ -30,6 +33,7 @@ enum grid_form {
     GRID_WARP_ROW,  /* one warp: many short rows */
     GRID_BLOCK_ROW, /* one block: its sums go straight to the results */
     GRID_SPLIT_ROW, /* several blocks: each adds its part atomically */
+    GRID_TILE_ROW,  /* one warp several: many short rows of vectors; a kernel of its own */
 };
 
 struct grid_sum {
@@ -51,12 +55,17 @@ struct grid_task {
     uint32_t result_dtype;             /* enum dtype; of exact tasks */
     uint32_t conjugate;                /* a's elements, if complex: 1 */
     uint32_t is_final;                 /* of exact split rows: these are the row's last products */
-    uint32_t team;                     /* grid_plan(): lanes a row of GRID_WARP_ROW; 0: a warp */
+    uint32_t team;                     /* grid_plan(): lanes a row of GRID_TILE_ROW */
+    uint32_t height;                   /* grid_plan(): rows of a tile */
 };
 
-/* Sets blocks, parts, form and team. capacity: blocks that the device holds at once. */
+/* Sets blocks, parts and form, team and height. capacity: blocks that the device holds at once. */
 void grid_plan(struct grid_task *task, uint32_t capacity);
 
+/* Plans a task for tiles, if its rows can be read so: they are of real numbers, in one loop, and
+ * each is a whole number of vectors, on boundaries of that. capacity: as above, of blocks of
+ * GRID_TILE_WARPS. */
+bool grid_tile(struct grid_task *task, uint32_t capacity);
 /* Of a launch whose tasks, each planned for the whole device, would fill it several times: the
  * capacity to plan one of them with instead, so that no block has less to do than its beginning and
  * end cost. task_bytes and all_bytes: operands of the task, and of all. */
@@ -69,8 +78,9 @@ enum {
 
 /* How an exact kernel fills a device. */
 struct exact_shape {
-    uint32_t threads;  /* of a block */
-    uint32_t capacity; /* blocks that the device holds at once */
+    uint32_t threads;                     /* of a block */
+    uint32_t capacity;                    /* blocks that the device holds at once */
+    uint32_t tile_threads, tile_capacity; /* of GRID_TILE_ROW; 0: the type has none */
 };
 
 /* The same for the exact kernel of the task's type. A row of several launches must be split: its
@@ -88,6 +98,7 @@ struct grid_launch {
     struct grid_sum *result;       /* rows of whole blocks and warps: stored */
     struct grid_sum *split;        /* split rows: added to, zero before the launch */
     struct grid_task only;         /* a table of one travels with the launch: one round trip less */
+    uint32_t has_tiles;            /* 1: all tasks are of GRID_TILE_ROW; 0: none is */
 };
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  *           sums by halves in shared memory; a row that one block owns is stored, a row of several
  *           blocks gets such a pair a block. Sums are float64 whatever the elements: the
  *           conversions hide behind the loads, and products of narrower floats are exact.
- *           Many short rows are dealt to teams of 8 to 32 lanes, four rows at a time.
+ *           Many short rows are read by tiles (tiles.cuh), which a kernel of its own does.
  * Cost      operands read once, 16 bytes a load and 4 loads of each in flight; 5 barriers and at
  *           most 2 atomics a block and real sum.
  * Order     atomics arrive in any order: the last bits of a split row may change from run to run.
@@ -17,6 +17,7 @@
 #include "gpu/kernels/elements.cuh"
 #include "gpu/kernels/grid_atomic.h"
 #include "gpu/kernels/rows.cuh"
+#include "gpu/kernels/tiles.cuh"
 
 namespace
 {
@@ -81,10 +82,10 @@ template <enum dtype DTYPE> struct share {
     }
 };
 
-/* The total of a warp, or of each team of so many of its lanes, in the first one. */
-__device__ inline struct grid_sum fold_lanes(struct grid_sum s, unsigned lanes)
+/* The warp's total, in its first lane. */
+__device__ inline struct grid_sum fold_warp(struct grid_sum s)
 {
-    for (unsigned half = lanes / 2; half > 0; half /= 2) {
+    for (unsigned half = GRID_WARP / 2; half > 0; half /= 2) {
         s.sum += __shfl_down_sync(ALL_LANES, s.sum, half);
         s.sum_abs += __shfl_down_sync(ALL_LANES, s.sum_abs, half);
     }
@@ -112,7 +113,7 @@ __device__ inline struct grid_sum fold_block(struct grid_sum s)
         return s;
     s.sum = sum[thread];
     s.sum_abs = sum_abs[thread];
-    return fold_lanes(s, GRID_WARP);
+    return fold_warp(s);
 }
 
 __device__ inline void put_total(const struct grid_task &task, const struct grid_launch &launch,
@@ -126,71 +127,67 @@ __device__ inline void put_total(const struct grid_task &task, const struct grid
     atomicAdd(&launch.split[task.total + index].sum_abs, s.sum_abs);
 }
 
-/* --- rows by teams --- */
+/* --- many short rows --- */
 
-/* Rows first, first + step, ... of a task, GRID_LOADS at most: where they begin, and how far the
- * next one is. */
-struct few_rows {
-    const char *a, *b;
-    uint64_t step_a, step_b; /* bytes */
-    unsigned count;
+/* Of a lane: one accumulator a row, for there are several rows. */
+template <enum dtype DTYPE, typename Reading> struct tile_sums {
+    enum { SIDE = Reading::SIDE, REALS = GRID_LOAD_BYTES / element<DTYPE>::BYTES };
+    struct grid_sum *result; /* of row 0 */
+    double *cell;            /* of the warp: of the sums, then of the absolute ones */
+    double sum[SIDE], sum_abs[SIDE];
+
+    __device__ void add(bool is_first, const uint4 (&x)[SIDE], const uint4 (&y)[Reading::SIDE_B])
+    {
+        if (is_first)
+#pragma unroll
+            for (int k = 0; k < SIDE; k++)
+                sum[k] = sum_abs[k] = 0;
+#pragma unroll
+        for (int i = 0; i < REALS; i++)
+#pragma unroll
+            for (int k = 0; k < SIDE; k++) {
+                const double a = real_of<DTYPE>(x[k], i);
+                const double b = real_of<DTYPE>(y[Reading::ONE_B ? 0 : k], i);
+                sum[k] = fma(a, b, sum[k]);
+                sum_abs[k] = fma(fabs(a), fabs(b), sum_abs[k]);
+            }
+    }
+
+    __device__ void end_rows(uint32_t row)
+    {
+        put_partials<Reading>(cell, row, sum);
+        put_partials<Reading>(cell + CELL_COUNT, row, sum_abs);
+    }
+
+    __device__ void finish(uint32_t row, uint32_t count)
+    {
+        const uint32_t lane = threadIdx.x % GRID_WARP;
+        __syncwarp();
+        const struct grid_sum total = {total_of(cell, lane), total_of(cell + CELL_COUNT, lane)};
+        if (lane < count)
+            store_whole(&result[row + lane], total);
+        __syncwarp();
+    }
 };
 
-/* A lane's share of a few rows at once, an accumulator each: short rows are not enough by
- * themselves to keep loads on their way. ONE_B: they have one and the same b, which is read
- * once. */
-template <enum dtype DTYPE, bool ONE_B>
-__device__ inline void add_few(const struct few_rows &rows, unsigned lane, unsigned team,
-                               uint32_t vectors, struct sums &s)
-{
-    const int reals = GRID_LOAD_BYTES / element<DTYPE>::BYTES;
-    for (uint32_t i = lane; i < vectors; i += team) {
-        uint4 x[GRID_LOADS] = {}, y[ONE_B ? 1 : GRID_LOADS] = {};
-#pragma unroll
-        for (int k = 0; k < GRID_LOADS; k++)
-            if (k < (int)rows.count) {
-                x[k] = __ldg((const uint4 *)(rows.a + k * rows.step_a) + i);
-                if (!ONE_B || k == 0)
-                    y[ONE_B ? 0 : k] = __ldg((const uint4 *)(rows.b + k * rows.step_b) + i);
-            }
-#pragma unroll
-        for (int j = 0; j < reals; j++)
-#pragma unroll
-            for (int k = 0; k < GRID_LOADS; k++)
-                add(s, k, real_of<DTYPE>(x[k], j), real_of<DTYPE>(y[ONE_B ? 0 : k], j));
-    }
-}
+enum { TILE_BYTES = RING_BYTES + 2 * CELL_COUNT * sizeof(double) }; /* of a warp */
 
-/* Teams of lanes, a few rows each at a time; dealt to blocks first, as rows of warps are. */
 template <enum dtype DTYPE>
-__device__ inline void run_teams(const struct grid_task &task, const struct grid_launch &launch)
+__global__ void __launch_bounds__(GRID_TILE_WARPS *GRID_WARP, 2)
+    grid_tiles(const __grid_constant__ struct grid_launch launch)
 {
-    const unsigned size = element<DTYPE>::BYTES, team = task.team, teams = GRID_WARP / team;
-    const unsigned lane = threadIdx.x % team, mine = threadIdx.x % GRID_WARP / team;
-    const uint32_t warp = threadIdx.x / GRID_WARP * task.blocks + (blockIdx.x - task.first_block);
-    const uint32_t warps = GRID_WARPS * task.blocks, rows_a_warp = GRID_LOADS * teams;
-    const uint64_t stride_a = task.stride_a[1] * size, stride_b = task.stride_b[1] * size;
-    for (uint64_t first = (uint64_t)warp * rows_a_warp; first < task.rows;
-         first += (uint64_t)warps * rows_a_warp) {
-        const uint64_t row = first + mine;
-        const uint64_t left = row < task.rows ? (task.rows - row + teams - 1) / teams : 0;
-        const struct few_rows rows = {(const char *)task.a + row * stride_a,
-                                      (const char *)task.b + row * stride_b, teams * stride_a,
-                                      teams * stride_b, (unsigned)min(left, (uint64_t)GRID_LOADS)};
-        const uint32_t vectors = (uint32_t)(task.n * size / GRID_LOAD_BYTES);
-        struct sums s;
-        clear(s);
-        if (stride_b == 0)
-            add_few<DTYPE, true>(rows, lane, team, vectors, s);
-        else
-            add_few<DTYPE, false>(rows, lane, team, vectors, s);
-#pragma unroll
-        for (int k = 0; k < GRID_LOADS; k++) {
-            const struct grid_sum total = fold_lanes({s.sum[k], s.sum_abs[k]}, team);
-            if (lane == 0 && k < (int)rows.count)
-                put_total(task, launch, (uint32_t)(row + k * teams), total);
-        }
-    }
+    __shared__ struct grid_task task;
+    fetch_task(&task, launch.task, launch.task_of_block, &launch.only);
+    const struct tiles tiles = tiles_of<element<DTYPE>::BYTES>(task);
+    char *shared = dynamic_shared() + threadIdx.x / GRID_WARP * TILE_BYTES;
+    struct grid_sum *result = launch.result + task.result;
+    by_team(task.team, tiles.stride_b == 0, [&](auto way) {
+        typedef decltype(way) Reading;
+        struct tile_sums<DTYPE, Reading> sums;
+        sums.result = result;
+        sums.cell = (double *)(shared + RING_BYTES);
+        run_tiles<Reading>(tiles, shared, sums);
+    });
 }
 
 template <enum dtype DTYPE>
@@ -200,11 +197,6 @@ __global__ void __launch_bounds__(GRID_THREADS, 2)
     const int parts = element<DTYPE>::PARTS, size = parts * element<DTYPE>::BYTES;
     __shared__ struct grid_task task;
     fetch_task(&task, launch.task, launch.task_of_block, &launch.only);
-    if constexpr (parts == 1)
-        if (task.team > 0) {
-            run_teams<DTYPE>(task, launch);
-            return;
-        }
     const struct place place = place_of(task, blockIdx.x - task.first_block);
     const bool is_warp = task.form == GRID_WARP_ROW;
     for (uint32_t row = place.row; row < task.rows; row += place.row_step) {
@@ -213,7 +205,7 @@ __global__ void __launch_bounds__(GRID_THREADS, 2)
         visit_row<size, GRID_LOADS>(row_of<size>(task, row, place.lane, place.lanes), share);
         for (int part = 0; part < parts; part++) {
             const struct grid_sum mine = total_of(share.part[part]);
-            const struct grid_sum total = is_warp ? fold_lanes(mine, GRID_WARP) : fold_block(mine);
+            const struct grid_sum total = is_warp ? fold_warp(mine) : fold_block(mine);
             if (threadIdx.x % (is_warp ? GRID_WARP : GRID_THREADS) == 0)
                 put_total(task, launch, row * parts + part, total);
         }
@@ -228,10 +220,32 @@ const kernel kernels[DTYPE_COUNT] = {
 #undef X
 };
 
+/* Complex rows are not read by tiles. */
+template <enum dtype DTYPE> constexpr kernel tile_kernel()
+{
+    if constexpr (element<DTYPE>::PARTS == 1)
+        return grid_tiles<DTYPE>;
+    return NULL;
+}
+
+const kernel tile_kernels[DTYPE_COUNT] = {
+#define X(code, size, name, alias, numpy, oip) tile_kernel<code>(),
+    DTYPE_MAP(X)
+#undef X
+};
+
+enum { TILE_BLOCK_BYTES = GRID_TILE_WARPS * TILE_BYTES };
+
 } // namespace
 
 cudaError_t grid_atomic_blocks(enum dtype dtype, int *ret)
 {
+    cudaError_t status = cudaSuccess;
+    if (tile_kernels[dtype] != NULL)
+        status = cudaFuncSetAttribute(
+            tile_kernels[dtype], cudaFuncAttributeMaxDynamicSharedMemorySize, TILE_BLOCK_BYTES);
+    if (status != cudaSuccess)
+        return status;
     return cudaOccupancyMaxActiveBlocksPerMultiprocessor(ret, kernels[dtype], GRID_THREADS, 0);
 }
 
@@ -239,5 +253,9 @@ cudaError_t grid_atomic_launch(enum dtype dtype, const struct grid_launch *launc
                                cudaStream_t stream)
 {
     void *arguments[] = {const_cast<struct grid_launch *>(launch)};
+    if (launch->has_tiles)
+        return cudaLaunchKernel(tile_kernels[dtype], dim3(blocks),
+                                dim3(GRID_TILE_WARPS * GRID_WARP), arguments, TILE_BLOCK_BYTES,
+                                stream);
     return cudaLaunchKernel(kernels[dtype], dim3(blocks), dim3(GRID_THREADS), arguments, 0, stream);
 }

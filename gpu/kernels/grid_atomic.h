@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* Blocks that one multiprocessor of the current device holds at once. */
+/* Readies the kernels of a type on the current device. *ret: blocks that one multiprocessor holds at
+ * once. */
 cudaError_t grid_atomic_blocks(enum dtype dtype, int *ret);
 
 /* Queues one kernel of so many blocks on the stream; all its tasks are of `dtype`. *launch is

@@ -23,6 +23,19 @@ namespace
 
 const unsigned ALL_LANES = 0xffffffff;
 
+#ifdef DOTD_EMU
+__device__ inline char *dynamic_shared()
+{
+    return (char *)emu_shared();
+}
+#else
+extern __shared__ __align__(128) char block_shared[]; /* or copies ahead take twice the bandwidth */
+__device__ inline char *dynamic_shared()
+{
+    return block_shared;
+}
+#endif
+
 /* --- loads --- */
 
 /* 16 bytes at any address: the words that hold them, shifted. A word is read only if it holds at
@@ -60,6 +73,15 @@ template <int SIZE> __device__ inline uint4 load_element(const char *data)
         }
     }
     return v;
+}
+
+/* 16 bytes at once: two stores would be two for the memory as well. */
+template <typename Value> __device__ inline void store_whole(Value *to, const Value &value)
+{
+    static_assert(sizeof value == sizeof(uint4), "on boundaries of that");
+    uint4 words;
+    memcpy(&words, &value, sizeof words);
+    *(uint4 *)to = words;
 }
 
 /* --- rows --- */
@@ -332,6 +354,36 @@ __device__ inline struct place place_of(const struct grid_task &task, uint32_t b
         place.lanes *= task.parts;
     }
     return place;
+}
+
+/* --- the host's side --- */
+
+/* Readies a kernel of at most so many threads a block and so many bytes of shared memory a warp,
+ * `other` ones already taken: a device with little of it runs smaller blocks. capacity: of the
+ * device. */
+template <typename Kernel>
+cudaError_t open_kernel(Kernel kernel, int warp_bytes, int other, int most_threads,
+                        uint32_t multiprocessors, uint32_t *ret_threads, uint32_t *ret_capacity)
+{
+    int device = 0, most = 0, blocks = 0;
+    cudaError_t status = cudaGetDevice(&device);
+    if (status == cudaSuccess)
+        status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (status != cudaSuccess)
+        return status;
+    const int warps = min((most - other) / warp_bytes, most_threads / GRID_WARP);
+    if (warps < 1)
+        return cudaErrorInvalidValue;
+    status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  warps * warp_bytes);
+    if (status == cudaSuccess)
+        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, warps * GRID_WARP,
+                                                               warps * warp_bytes);
+    if (status != cudaSuccess)
+        return status;
+    *ret_threads = (uint32_t)(warps * GRID_WARP);
+    *ret_capacity = (uint32_t)blocks * multiprocessors;
+    return cudaSuccess;
 }
 
 } // namespace

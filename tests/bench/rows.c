@@ -5,6 +5,7 @@
  * The rows repeat a block of them, so that the host knows every sum. Exit status 1: a sum was
  * wrong.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ struct bench {
     float *a, *b; /* host: a block of rows, and the vector */
     float *d_blas;
     struct grid_sum *d_sum;
-    struct dot_value *d_value;
+    struct exact_row *d_row;
     struct exact_total *d_total;
     void *result; /* host: of any side */
     bool failed;
@@ -46,12 +47,12 @@ static void bench_open(struct bench *bench, uint64_t elements)
     bench->capacity = (uint32_t)(multiprocessors * blocks);
     REQUIRE(cudaMalloc((void **)&bench->d_blas, rows * sizeof *bench->d_blas));
     REQUIRE(cudaMalloc((void **)&bench->d_sum, rows * sizeof *bench->d_sum));
-    REQUIRE(cudaMalloc((void **)&bench->d_value, rows * sizeof *bench->d_value));
+    REQUIRE(cudaMalloc((void **)&bench->d_row, rows * sizeof *bench->d_row));
     REQUIRE(cudaMalloc((void **)&bench->d_total, sizeof *bench->d_total));
     REQUIRE(cudaMemset(bench->d_total, 0, sizeof *bench->d_total));
     bench->a = malloc((size_t)BLOCK_ROWS * LONGEST * sizeof *bench->a);
     bench->b = malloc(LONGEST * sizeof *bench->b);
-    bench->result = malloc(rows * sizeof(struct dot_value));
+    bench->result = malloc(rows * sizeof(struct exact_row));
     if (bench->a == NULL || bench->b == NULL || bench->result == NULL)
         exit(1);
 }
@@ -62,7 +63,7 @@ static void bench_close(struct bench *bench)
     free(bench->b);
     free(bench->a);
     REQUIRE(cudaFree(bench->d_total));
-    REQUIRE(cudaFree(bench->d_value));
+    REQUIRE(cudaFree(bench->d_row));
     REQUIRE(cudaFree(bench->d_sum));
     REQUIRE(cudaFree(bench->d_blas));
     stage_close(&bench->stage);
@@ -113,11 +114,13 @@ static void queue_blas(const struct stage *stage, float *d_result, uint64_t n, u
 
 static void queue(const struct bench *bench, enum side side, uint64_t n, uint64_t rows)
 {
-    struct grid_launch fast = {.result = bench->d_sum, .only = task_of(bench, n, rows)};
+    struct grid_launch fast = {
+        .result = bench->d_sum, .only = task_of(bench, n, rows), .has_tiles = 1};
     struct exact_launch exact = {
-        .result = bench->d_value, .total = bench->d_total, .only = fast.only};
+        .row = bench->d_row, .total = bench->d_total, .only = fast.only, .has_tiles = 1};
     grid_plan(&fast.only, bench->capacity);
     exact_plan(&exact.only, &bench->shape, false);
+    assert(fast.only.form == GRID_TILE_ROW && exact.only.form == GRID_TILE_ROW);
     if (side == SIDE_BLAS)
         queue_blas(&bench->stage, bench->d_blas, n, rows);
     else if (side == SIDE_FAST)
@@ -162,20 +165,20 @@ static bool is_right(const struct bench *bench, const struct known *known, enum 
                      uint64_t n, uint64_t row)
 {
     const struct known *expected = &known[row % BLOCK_ROWS];
-    const struct dot_value *value = (const struct dot_value *)bench->result + row;
+    const struct exact_row *got = (const struct exact_row *)bench->result + row;
     if (side == SIDE_BLAS)
         return is_near(expected, (double)((const float *)bench->result)[row], n, 0x1p-24);
     if (side == SIDE_FAST)
         return is_near(expected, ((const struct grid_sum *)bench->result)[row].sum, n, 0x1p-53);
-    return memcmp(&value->sum, &expected->value.sum, sizeof value->sum) == 0 &&
-           value->flags == expected->value.flags;
+    const struct exact_row want = exact_row_of(&expected->value, false);
+    return memcmp(got, &want, sizeof want) == 0;
 }
 
 static bool are_right(const struct bench *bench, const struct known *known, enum side side,
                       uint64_t n, uint64_t rows)
 {
-    const void *const d_result[] = {bench->d_blas, bench->d_sum, bench->d_value};
-    const size_t size[] = {sizeof *bench->d_blas, sizeof *bench->d_sum, sizeof *bench->d_value};
+    const void *const d_result[] = {bench->d_blas, bench->d_sum, bench->d_row};
+    const size_t size[] = {sizeof *bench->d_blas, sizeof *bench->d_sum, sizeof *bench->d_row};
     REQUIRE(cudaMemcpy(bench->result, d_result[side], rows * size[side], cudaMemcpyDeviceToHost));
     for (uint64_t row = 0; row < rows; row++)
         if (!is_right(bench, known, side, n, row)) {

@@ -130,6 +130,7 @@ static struct {
     char *a, *b;     /* host, [OPERAND_BYTES] */
     char *d_a, *d_b; /* their copies */
     struct dot_value *result, *d_result;
+    struct exact_row *row, *d_row; /* of tiles */
     struct grid_task *d_task;
     uint32_t *task_of_block, *d_task_of_block;
     uint32_t block_limit;
@@ -152,11 +153,13 @@ static int device_open(void **state)
     device.a = malloc(OPERAND_BYTES);
     device.b = malloc(OPERAND_BYTES);
     device.result = malloc(RESULTS * sizeof *device.result);
+    device.row = malloc(RESULTS * sizeof *device.row);
     device.task_of_block = malloc(device.block_limit * sizeof *device.task_of_block);
-    assert_true(device.a && device.b && device.result && device.task_of_block);
+    assert_true(device.a && device.b && device.result && device.row && device.task_of_block);
     REQUIRE(cudaMalloc((void **)&device.d_a, OPERAND_BYTES));
     REQUIRE(cudaMalloc((void **)&device.d_b, OPERAND_BYTES));
     REQUIRE(cudaMalloc((void **)&device.d_result, RESULTS * sizeof *device.d_result));
+    REQUIRE(cudaMalloc((void **)&device.d_row, RESULTS * sizeof *device.d_row));
     REQUIRE(cudaMalloc((void **)&device.d_task, TASKS * sizeof *device.d_task));
     REQUIRE(cudaMalloc((void **)&device.d_task_of_block,
                        device.block_limit * sizeof *device.d_task_of_block));
@@ -173,12 +176,14 @@ static int device_close(void **state)
     (void)state;
     free(device.a);
     free(device.b);
+    free(device.row);
     free(device.result);
     free(device.task_of_block);
     if (device.stream == NULL)
         return 0;
     REQUIRE(cudaFree(device.d_a));
     REQUIRE(cudaFree(device.d_b));
+    REQUIRE(cudaFree(device.d_row));
     REQUIRE(cudaFree(device.d_result));
     REQUIRE(cudaFree(device.d_task));
     REQUIRE(cudaFree(device.d_task_of_block));
@@ -202,7 +207,12 @@ static void upload(size_t bytes)
 
 static void launch(const struct grid_task *tasks, uint32_t count, uint32_t blocks)
 {
-    struct exact_launch launch = {.result = device.d_result, .total = device.d_total};
+    struct exact_launch launch = {
+        .result = device.d_result,
+        .row = device.d_row,
+        .total = device.d_total,
+        .has_tiles = tasks[0].form == GRID_TILE_ROW,
+    };
     if (count == 1) {
         launch.only = tasks[0];
     } else {
@@ -249,6 +259,15 @@ static void fetch(uint32_t results)
     REQUIRE(cudaMemcpyAsync(device.result, device.d_result, results * sizeof *device.result,
                             cudaMemcpyDeviceToHost, device.stream));
     REQUIRE(cudaStreamSynchronize(device.stream));
+}
+
+static void fetch_rows(uint32_t results)
+{
+    REQUIRE(cudaMemcpyAsync(device.row, device.d_row, results * sizeof *device.row,
+                            cudaMemcpyDeviceToHost, device.stream));
+    REQUIRE(cudaStreamSynchronize(device.stream));
+    for (uint32_t i = 0; i < results; i++)
+        exact_row_value(&device.row[i], &device.result[i]);
 }
 
 /* A task over the host's copy of the operands. */
@@ -303,7 +322,8 @@ static void compare(const struct grid_task *task, const char *what)
 
 static void run_and_compare(struct grid_task *tasks, uint32_t count, const char *what)
 {
-    fetch(run(tasks, count));
+    const bool has_tiles = tasks[0].form == GRID_TILE_ROW;
+    (has_tiles ? fetch_rows : fetch)(run(tasks, count));
     for (uint32_t i = 0; i < count; i++)
         compare(&tasks[i], what);
 }
@@ -418,6 +438,52 @@ static void rows_broadcast_and_keep_apart(void **state)
     }
 }
 
+/* --- many short rows --- */
+
+/* Rows of one kind of data, every `step` elements, and now and then one of another kind: tiles must
+ * keep them apart. */
+static void fill_rows(enum dtype dtype, enum kind kind, uint32_t rows, uint64_t n, uint64_t step)
+{
+    const size_t size = step * dtype_size(dtype);
+    for (uint32_t row = 0; row < rows; row++)
+        operands_fill(device.a + row * size, device.b + row * size, dtype,
+                      row % 32 == 7 ? (enum kind)(row / 32 % KIND_COUNT) : kind, n);
+}
+
+static void check_rows(enum dtype dtype, enum kind kind, uint32_t rows, uint64_t n)
+{
+    static unsigned turn;
+    if (turn++ % every != 0)
+        return;
+    const uint64_t step = n + (turn % 2) * GRID_LOAD_BYTES / dtype_size(dtype);
+    struct grid_task task = task_of(dtype, n, rows);
+    task.stride_a[1] = turn % 3 == 0 ? 0 : step;
+    task.stride_b[1] = turn % 3 == 1 ? 0 : step;
+    if (turn % 5 == 0)
+        task.result_dtype = DTYPE_FLOAT64;
+    fill_rows(dtype, kind, rows, n, step);
+    upload(rows * step * dtype_size(dtype));
+    exact_plan(&task, &device.shape[dtype], false);
+    assert_int_equal(task.form, GRID_TILE_ROW);
+    run_and_compare(&task, 1, "tiles");
+}
+
+static void many_short_rows_are_exact_one_by_one(void **state)
+{
+    (void)state;
+    require_device();
+    static const enum dtype dtypes[] = {DTYPE_FLOAT32, DTYPE_BFLOAT16, DTYPE_FLOAT16};
+    static const uint32_t bytes[] = {16, 32, 112, 128, 144, 256, 400, 512, 1040, 2048, 6144};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (int kind = 0; kind < KIND_COUNT; kind++)
+            for (uint32_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+                const uint32_t extra = 379 * (i % 5), most = (1 << 20) / bytes[i];
+                check_rows(dtypes[d], (enum kind)kind,
+                           device.shape[dtypes[d]].capacity + 1 + (extra < most ? extra : most),
+                           bytes[i] / dtype_size(dtypes[d]));
+            }
+}
+
 /* As when the arena is smaller than the row: launches one after the other, rounded with the
  * last. */
 static void a_row_may_come_in_several_launches(void **state)
@@ -482,6 +548,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_result_type_is_rounded_once),
         cmocka_unit_test(operands_may_begin_anywhere),
         cmocka_unit_test(rows_broadcast_and_keep_apart),
+        cmocka_unit_test(many_short_rows_are_exact_one_by_one),
         cmocka_unit_test(a_row_may_come_in_several_launches),
         cmocka_unit_test(a_chain_of_millions_in_one_warp_is_exact),
     };

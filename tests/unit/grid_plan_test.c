@@ -30,7 +30,8 @@ static void each_kind_of_row_gets_its_form(void **state)
         {1, 100000, GRID_SPLIT_ROW, 49, 49},    {1, 100000000, GRID_SPLIT_ROW, 264, 264},
         {10, 100000, GRID_SPLIT_ROW, 260, 26},  {132, 1000000, GRID_SPLIT_ROW, 264, 2},
         {133, 1000000, GRID_BLOCK_ROW, 133, 1}, {264, 64, GRID_BLOCK_ROW, 264, 1},
-        {265, 64, GRID_WARP_ROW, 264, 1},       {60000, 8192, GRID_WARP_ROW, 264, 1},
+        {265, 65, GRID_WARP_ROW, 264, 1},       {60000, 8191, GRID_WARP_ROW, 264, 1},
+        {265, 64, GRID_TILE_ROW, 17, 1},        {60000, 8192, GRID_TILE_ROW, 264, 1},
         {60000, 8193, GRID_BLOCK_ROW, 264, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -39,6 +40,45 @@ static void each_kind_of_row_gets_its_form(void **state)
         assert_int_equal(task.blocks, rows[i].blocks);
         assert_int_equal(task.parts, rows[i].parts);
     }
+}
+
+static void few_rows_are_cut_into_low_tiles(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t rows;
+        uint64_t n;
+        uint32_t team, height;
+    } rows[] = {
+        {1 << 20, 64, 8, 32},   {1 << 20, 128, 8, 32}, {1 << 20, 256, 16, 32},
+        {1 << 20, 768, 32, 32}, {60000, 768, 32, 16},  {4000, 768, 32, 4},
+        {60000, 64, 8, 16},     {400, 64, 8, 16},      {1 << 20, 4, 8, 32},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct grid_task task = planned(DTYPE_FLOAT32, rows[i].rows, rows[i].n);
+        assert_int_equal(task.form, GRID_TILE_ROW);
+        assert_int_equal(task.team, rows[i].team);
+        assert_int_equal(task.height, rows[i].height);
+    }
+}
+
+static void rows_that_are_no_vectors_are_not_read_by_tiles(void **state)
+{
+    (void)state;
+    struct grid_task whole = {
+        .n = 64, .stride_a = {0, 64}, .rows = 1000, .inner_rows = 1000, .dtype = DTYPE_FLOAT32};
+    struct grid_task task[6];
+    for (int i = 0; i < 6; i++)
+        task[i] = whole;
+    task[0].n = 63;
+    task[1].stride_a[1] = 65;
+    task[2].stride_b[1] = 2;
+    task[3].a = (const void *)(uintptr_t)4;
+    task[4].inner_rows = 500;
+    task[5].dtype = DTYPE_COMPLEX64;
+    assert_true(grid_tile(&whole, CAPACITY));
+    for (int i = 0; i < 6; i++)
+        assert_false(grid_tile(&task[i], CAPACITY));
 }
 
 static void no_task_takes_more_blocks_than_the_device_holds(void **state)
@@ -75,13 +115,14 @@ static void the_depth_covers_the_fullest_accumulator(void **state)
         for (uint32_t rows = 1; rows < 1000; rows = rows * 4 + 1)
             for (uint64_t n = 1; n < 50000000; n = n * 9 / 7 + 1) {
                 struct grid_task task = planned(dtype, rows, n);
+                const bool is_tile = task.form == GRID_TILE_ROW;
                 uint64_t whole = task.form == GRID_WARP_ROW ? GRID_WARP : GRID_THREADS;
-                uint64_t team = task.team > 0 ? task.team : whole, folds = 2;
+                uint64_t team = is_tile ? task.team : whole, folds = 2;
                 for (uint64_t one = 1; one < team; one *= 2)
                     folds++;
                 uint64_t needed =
-                    fullest_chain(dtype, n, team * task.parts, task.team > 0 ? 1 : GRID_CHAINS) +
-                    folds + task.parts - 1;
+                    fullest_chain(dtype, n, team * task.parts, is_tile ? 1 : GRID_CHAINS) + folds +
+                    task.parts - 1;
                 uint64_t serial = (dtype_is_complex(dtype) ? 2 : 1) * n - 1;
                 if (needed > serial)
                     needed = serial;
@@ -91,7 +132,8 @@ static void the_depth_covers_the_fullest_accumulator(void **state)
 
 /* --- exact tasks --- */
 
-static const struct exact_shape shape = {.threads = 256, .capacity = 528};
+static const struct exact_shape shape = {
+    .threads = 256, .capacity = 528, .tile_threads = 256, .tile_capacity = 264};
 
 static struct grid_task exactly_planned(enum dtype dtype, uint32_t rows, uint64_t n,
                                         bool must_split)
@@ -179,6 +221,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_of_row_gets_its_form),
+        cmocka_unit_test(few_rows_are_cut_into_low_tiles),
+        cmocka_unit_test(rows_that_are_no_vectors_are_not_read_by_tiles),
         cmocka_unit_test(no_task_takes_more_blocks_than_the_device_holds),
         cmocka_unit_test(the_depth_covers_the_fullest_accumulator),
         cmocka_unit_test(a_row_of_several_launches_is_always_split),

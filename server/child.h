@@ -31,7 +31,7 @@ struct child {
     pid_t pid;
     uint32_t generation;
     bool is_renewal;     /* made from a new image, on request */
-    bool is_stopgap;     /* another is to follow that has CUDA */
+    bool is_stopgap;     /* another is to follow that has CUDA, which this one has not */
     bool wants_to_go;    /* has said LIFELINE_REPLACE */
     int64_t since_ns;    /* when the state began */
     int64_t deadline_ns; /* it is killed then; INT64_MAX: not */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 static const char variable[] = "_DOTD_LIFELINE"; /* the number of the page's descriptor */
-static const char magic[8] = "dotd\0\r\n\1";     /* the last byte is the layout's version */
+static const char magic[8] = "dotd\0\r\n\2";     /* the last byte is the layout's version */
 
 enum {
     PART_BYTES = 32,

@@ -25,18 +25,24 @@ uint64_t lifeline_period_ms(uint64_t hang_timeout_ms);
 /* Which of the supervisor's workers a process is. Fixed at its start. */
 struct lineage {
     uint32_t generation;     /* 1 for the first; 0 where nobody supervises */
-    uint32_t restarts_total; /* workers lost before it; those replaced on request do not count */
+    uint32_t restarts_total; /* workers lost before it; those that were replaced on request, or
+                                tried behind a stopgap, do not count */
     char last_reason[96];    /* why the one before went; "" for the first */
     bool is_stopgap;         /* serves without CUDA until one with it is ready */
+    bool had_cuda;           /* the last that was to have it had it: one without it is a stopgap */
 };
 
 /* What a worker says, once each. Values are what travels. */
 enum lifeline_word {
-    LIFELINE_READY = 'R',  /* serves from now on; the text is "cuda" where that is in order */
+    LIFELINE_READY = 'R',  /* serves from now on; the text tells of CUDA, or is "" */
     LIFELINE_FAILED = 'F', /* does not start; the text says why */
     LIFELINE_REPLACE =
         'L', /* must go, and serves until its successor is ready; the text says why */
 };
+
+/* The text of LIFELINE_READY. */
+#define LIFELINE_HAS_CUDA   "cuda"    /* a device is in order */
+#define LIFELINE_LACKS_CUDA "no cuda" /* none is, but one was and is to be */
 
 struct lifeline_page; /* layout in lifeline.c */
 

@@ -204,12 +204,20 @@ static bool sockets_take(struct serving *s)
     return true;
 }
 
-static void say_ready(const struct serving *s)
+/* What LIFELINE_READY tells. */
+static const char *cuda_state(const struct serving *s)
+{
+    int device;
+    if (gpu_place(s->gpu, PLACE_CUDA, -1, NULL, &device) == ERR_OK)
+        return LIFELINE_HAS_CUDA;
+    bool is_missed = config_of(s)->cuda != 0 && lifeline_lineage(s->lifeline).had_cuda;
+    return is_missed && !is_stopgap(s) ? LIFELINE_LACKS_CUDA : "";
+}
+
+static void say_ready(const struct serving *s, const char *cuda)
 {
     if (s->lifeline != NULL) {
-        int device;
-        bool has_cuda = gpu_place(s->gpu, PLACE_CUDA, -1, NULL, &device) == ERR_OK;
-        lifeline_say(s->lifeline, LIFELINE_READY, has_cuda ? "cuda" : "");
+        lifeline_say(s->lifeline, LIFELINE_READY, cuda);
         return;
     }
     systemd_notify("READY=1");
@@ -236,9 +244,12 @@ static bool start(struct serving *s)
         http_accept(s->http);
     if (!self_test(s))
         return false;
+    const char *cuda = s->lifeline != NULL ? cuda_state(s) : "";
+    if (strcmp(cuda, LIFELINE_LACKS_CUDA) == 0)
+        http_expect_cuda(s->http);
     http_set_ready(s->http);
     http_accept(s->http);
-    say_ready(s);
+    say_ready(s, cuda);
     return true;
 }
 

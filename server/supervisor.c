@@ -96,6 +96,16 @@ static void lose(struct supervisor *s, const char *reason, uint64_t lived_ms)
     plan_start(s, pause_ms);
 }
 
+/* A worker that was to have CUDA has none in order: one that has is tried again and again, and
+ * meanwhile whoever serves is a stopgap. */
+static void miss_cuda(struct supervisor *s)
+{
+    uint64_t pause_ms = backoff_fail_ms(&s->backoff, 0, s->config.restart_pause_max_ms);
+    log_event(LOG_LEVEL_ERROR, "cuda_missed", LOG_S("error", "no CUDA device is in order"),
+              LOG_N("pause_ms", pause_ms));
+    plan_start(s, pause_ms);
+}
+
 static void renewal_drop(struct supervisor *s, const char *error)
 {
     log_event(LOG_LEVEL_ERROR, "renewal_failed", LOG_S("error", error));
@@ -157,6 +167,7 @@ static void start_worker(struct supervisor *s, bool is_renewal)
     s->start_ns = INT64_MAX;
     s->lineage.generation++;
     s->lineage.is_stopgap = !is_renewal && needs_stopgap(s);
+    s->lineage.had_cuda = s->has_cuda;
     const struct image *image = is_renewal ? &s->renewal : &s->image;
     if (!child_start(child, image, s->argv, &s->sockets, &s->lineage)) {
         start_failed(s, is_renewal, strerror(errno));
@@ -202,11 +213,12 @@ static void first_is_ready(struct supervisor *s)
     listen_announce(&s->sockets);
 }
 
-static void worker_is_ready(struct supervisor *s, struct child *child, bool has_cuda)
+static void worker_is_ready(struct supervisor *s, struct child *child, const char *cuda)
 {
     struct child *before = child_in(s, CHILD_SERVING);
-    if (before != NULL && before->is_stopgap && !has_cuda && !child->is_renewal) {
-        start_failed(s, false, "no CUDA device is in order");
+    bool lacks_cuda = strcmp(cuda, LIFELINE_LACKS_CUDA) == 0;
+    if (before != NULL && before->is_stopgap && lacks_cuda && !child->is_renewal) {
+        miss_cuda(s);
         retire(s, child); /* it may have accepted somebody */
         return;
     }
@@ -216,8 +228,11 @@ static void worker_is_ready(struct supervisor *s, struct child *child, bool has_
     s->start_ns = INT64_MAX;
     if (child->is_stopgap)
         plan_start(s, 0);
+    else if (lacks_cuda)
+        miss_cuda(s);
     else
-        s->has_cuda = has_cuda;
+        s->has_cuda = strcmp(cuda, LIFELINE_HAS_CUDA) == 0;
+    child->is_stopgap |= lacks_cuda;
     if (before != NULL)
         retire(s, before);
     if (child->is_renewal) {
@@ -243,7 +258,7 @@ static void hear(struct supervisor *s, struct child *child)
     enum lifeline_word word;
     while ((word = lifeline_hear(&child->lifeline, text)) != 0) {
         if (word == LIFELINE_READY && child->state == CHILD_STARTING)
-            worker_is_ready(s, child, text[0] != '\0');
+            worker_is_ready(s, child, text);
         else if (word == LIFELINE_REPLACE)
             worker_must_go(s, child, text);
         else if (word == LIFELINE_FAILED)

@@ -17,6 +17,11 @@ def device_of(daemon):
     return answer["device"]
 
 
+def wait_cuda(daemon):
+    """Until a device answers; the CPU's answer would be no-device."""
+    poll(lambda: daemon.dot(QUESTION).status == 200, "CUDA is not back")
+
+
 @pytest.mark.every_build
 def test_a_lost_device_is_back_with_the_next_worker_and_nothing_fails(start_faulty):
     daemon = start_faulty()
@@ -82,26 +87,53 @@ def test_a_device_that_fails_behind_a_stopgap_is_tried_until_it_is_well(start_fa
     daemon = start_faulty(restart_pause_max_ms=100)
     daemon.fault.say(word)
     os.kill(worker_pid(daemon), signal.SIGKILL)
-    poll(lambda: "no CUDA device is in order" in daemon.stderr(), "a worker without CUDA")
+    wait_event(daemon, "cuda_missed")
     assert daemon.dot({"a": [1, 2, 3], "b": [4, 5, 6]}).ok()["device"] == "cpu"
     refused = daemon.dot(QUESTION)
     refused.problem(503, "no-device")
     assert refused.headers["Retry-After"] == "1"
     daemon.fault.say("")
-    poll(lambda: daemon.dot(QUESTION).status == 200, "CUDA is not back")  # the CPU's would be no-device
+    wait_cuda(daemon)
+    assert worker(daemon)["restarts_total"] == 1  # who was tried in vain served nobody
 
 
-def test_a_device_that_a_worker_on_request_finds_wrong_is_left_out(start_faulty):
-    daemon = start_faulty()
+def test_a_worker_on_request_that_misses_its_device_serves_until_one_has_it(start_faulty):
+    daemon = start_faulty(restart_pause_max_ms=100)
     daemon.fault.say("wrong")
     daemon.process.send_signal(signal.SIGUSR2)
     wait_alone(daemon, 2)
     assert daemon.get("/v1/devices").ok()["failed"] == 1
-    daemon.dot(QUESTION).problem(503, "no-device")
+    refused = daemon.dot(QUESTION)
+    refused.problem(503, "no-device")
+    assert refused.headers["Retry-After"] == "1"
+    wait_event(daemon, "cuda_missed", 3)
     daemon.fault.say("")
+    wait_cuda(daemon)
+    assert worker(daemon)["restarts_total"] == 0
+
+
+def test_who_follows_a_lost_device_and_misses_it_serves_until_one_has_it(start_faulty):
+    daemon = start_faulty(restart_pause_max_ms=100)
+    daemon.fault.say("launch")
+    assert device_of(daemon) == "cpu"
+    wait_event(daemon, "cuda_missed", 2)
+    assert daemon.dot({"a": [1, 2, 3], "b": [4, 5, 6]}).ok()["device"] == "cpu"
+    daemon.fault.say("")
+    wait_cuda(daemon)
+    assert worker(daemon)["restarts_total"] == 1
+
+
+def test_a_worker_on_request_that_is_to_have_no_device_misses_none(start_faulty, tmp_path):
+    path = tmp_path / "dotd.ini"
+    path.write_text("[devices]\ncuda = auto\n")
+    daemon = start_faulty(config=path)
+    path.write_text("[devices]\ncuda = off\n")
     daemon.process.send_signal(signal.SIGUSR2)
+    wait_alone(daemon, 2)
+    os.kill(worker_pid(daemon), signal.SIGKILL)
     wait_alone(daemon, 3)
-    assert device_of(daemon) == "cuda:0"
+    assert [line["is_stopgap"] for line in events(daemon, "worker_started")] == [0, 0, 0]
+    assert events(daemon, "cuda_missed") == []
 
 
 def test_where_no_device_was_open_the_next_worker_is_no_stopgap(start_daemon):

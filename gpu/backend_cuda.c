@@ -21,13 +21,21 @@ struct backend_device {
     bool owns_pin;             /* gpu_open() and gpu_close(): this device registered the memory */
 };
 
+/* Where there is no driver the runtime finds version 0 of it, and calls that insufficient. */
+static const char *cause_of(cudaError_t error)
+{
+    int version = 0;
+    bool is_known = cudaDriverGetVersion(&version) == cudaSuccess;
+    return is_known && version == 0 ? "there is no NVIDIA driver" : cudaGetErrorString(error);
+}
+
 static int cuda_count(struct problem *problem)
 {
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
         (void)cudaGetLastError(); /* no driver, or no device: not an error of later calls */
-        (void)problem_set(problem, ERR_NO_DEVICE, "%s", cudaGetErrorString(error));
+        (void)problem_set(problem, ERR_NO_DEVICE, "%s", cause_of(error));
         return 0;
     }
     return count;

@@ -49,6 +49,7 @@ const char *cudaGetErrorName(cudaError_t status);
 const char *cudaGetErrorString(cudaError_t status);
 cudaError_t cudaGetLastError(void);
 
+cudaError_t cudaDriverGetVersion(int *ret);
 cudaError_t cudaGetDeviceCount(int *ret);
 cudaError_t cudaGetDevice(int *ret);
 cudaError_t cudaSetDevice(int device);

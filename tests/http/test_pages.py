@@ -1,6 +1,7 @@
 """Everything that is served besides the dot product, and everything that is not served."""
 
 import json
+import pathlib
 import re
 import subprocess
 
@@ -74,6 +75,8 @@ def test_the_log_says_why_no_cuda_device_is_used(start_daemon, cuda):
     assert devices[0] == "cpu"
     assert len(reasons) == (cuda == "auto" and devices == ["cpu"] and not failed)
     assert all(reasons)
+    if not pathlib.Path("/proc/driver/nvidia").exists():
+        assert set(reasons) <= {"there is no NVIDIA driver", "this program has no CUDA in it"}
 
 
 def test_status_tells_state_versions_and_counts(daemon):

@@ -106,6 +106,7 @@ enum emu_kind {
     EMU_SHUFFLE,
     EMU_BALLOT,
     EMU_OR,
+    EMU_ADD,
     EMU_MAX
 };
 
@@ -154,12 +155,6 @@ template <typename Value> static inline Value __shfl_sync(unsigned mask, Value v
     return emu_shuffle(mask, EMU_SHUFFLE, value, from % 32);
 }
 
-template <typename Value>
-static inline Value __shfl_xor_sync(unsigned mask, Value value, unsigned bits)
-{
-    return emu_shuffle(mask, EMU_SHUFFLE, value, threadIdx.x % 32 ^ bits);
-}
-
 static inline unsigned __ballot_sync(unsigned mask, int predicate)
 {
     const uint64_t *lanes = emu_exchange(mask, EMU_BALLOT, predicate != 0);
@@ -181,6 +176,15 @@ static inline unsigned __reduce_or_sync(unsigned mask, unsigned value)
     for (int lane = 0; lane < 32; lane++)
         all |= (unsigned)lanes[lane];
     return all;
+}
+
+template <typename Value> static inline Value __reduce_add_sync(unsigned mask, Value value)
+{
+    const uint64_t *lanes = emu_exchange(mask, EMU_ADD, (uint64_t)value);
+    uint64_t sum = 0;
+    for (int lane = 0; lane < 32; lane++)
+        sum += lanes[lane];
+    return (Value)sum;
 }
 
 static inline unsigned __reduce_max_sync(unsigned mask, unsigned value)
@@ -312,6 +316,11 @@ static inline int __ffs(int word)
 static inline int __clz(int word)
 {
     return word != 0 ? __builtin_clz((unsigned)word) : 32;
+}
+
+static inline int __popc(unsigned word)
+{
+    return __builtin_popcount(word);
 }
 
 template <typename Number> static inline Number max(Number x, Number y)

@@ -155,6 +155,12 @@ template <typename Value> static inline Value __shfl_sync(unsigned mask, Value v
     return emu_shuffle(mask, EMU_SHUFFLE, value, from % 32);
 }
 
+template <typename Value>
+static inline Value __shfl_xor_sync(unsigned mask, Value value, unsigned bits)
+{
+    return emu_shuffle(mask, EMU_SHUFFLE, value, threadIdx.x % 32 ^ bits);
+}
+
 static inline unsigned __ballot_sync(unsigned mask, int predicate)
 {
     const uint64_t *lanes = emu_exchange(mask, EMU_BALLOT, predicate != 0);

@@ -32,7 +32,8 @@ struct brief {
     bool is_negative;
 };
 
-/* Takes the text up to stop apart; its characters may still be anything. */
+/* Takes the text up to stop apart; its characters may still be anything. False also for more than 15
+ * digits with more than 7 of them before the point. */
 static inline bool brief_split(const char *text, const char *stop, struct brief *ret)
 {
     bool is_negative = *text == '-';
@@ -45,7 +46,7 @@ static inline bool brief_split(const char *text, const char *stop, struct brief 
     bool has_point = whole + 1 < size;
     *ret = (struct brief){stop + !has_point, has_point ? size - 1 - whole : 0, size - has_point,
                           is_negative};
-    return *p != '0' || size == 1;
+    return (*p != '0' || size == 1) && (whole <= 7 || ret->count <= 15);
 }
 
 /* Up to 15 digits. */
@@ -63,7 +64,7 @@ static inline bool brief_quotient(struct brief brief, double *ret)
     return true;
 }
 
-/* 16 to 20 digits, up to 7 of them before the point. What it gives is neither whole nor a midpoint
+/* 16 to 20 digits, at most 7 of them before the point. What it gives is neither whole nor a midpoint
  * of a narrower type, so that it stands for the decimal whatever the type: up to 2^24 either has
  * the zero bits that float64_may_be_midpoint() looks for. */
 static inline bool brief_product(struct brief brief, double *ret)
@@ -74,15 +75,15 @@ static inline bool brief_product(struct brief brief, double *ret)
         !digits4_read(brief.stop, brief.places, brief.count, &head) || head > 1843)
         return false; /* 1844 10^16 may be beyond 2^64 */
     uint64_t digits = head * 10000000000000000 + digits16_value(tail);
-    int exponent = -(int)brief.places, zeros = __builtin_clzll(digits | 1);
+    const struct pow10 *power = &pow10_table[-POW10_MIN] - brief.places; /* 10^-places */
+    int zeros = __builtin_clzll(digits | 1);
     /* The decimal lies in [product, product + 2) 2^(log2 + 1 - zeros). Multiples of 2^9 are where
      * its rounding may change: none is in there, nor when the last bit is cut and the one before
      * it set, so that a signed number of 63 bits rounds like the decimal. */
-    uint64_t product =
-        (uint64_t)((unsigned __int128)(digits << zeros) * pow10_of(exponent).high >> 64);
+    uint64_t product = (uint64_t)((unsigned __int128)(digits << zeros) * power->high >> 64);
     if (((product + 1) & 0x1ff) <= 1)
         return false;
-    uint64_t scale_bits = (uint64_t)(1023 + pow10_log2(exponent) + 2 - zeros) << 52 |
+    uint64_t scale_bits = (uint64_t)(1023 + pow10_log2(-(int)brief.places) + 2 - zeros) << 52 |
                           (uint64_t)brief.is_negative << 63;
     double scale;
     memcpy(&scale, &scale_bits, sizeof scale);
@@ -99,8 +100,7 @@ static inline bool brief_float64(const char *text, const char *stop, double *ret
         return false;
     if (brief.count - 1 < 15)
         return brief_quotient(brief, ret);
-    return brief.count - 1 < DIGITS_LAST && brief.count - brief.places <= 7 &&
-           brief_product(brief, ret);
+    return brief.count - 1 < DIGITS_LAST && brief_product(brief, ret);
 }
 
 /* Each stores one of the commonest numbers, already a float64, if that settles it for the type. A

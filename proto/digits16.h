@@ -151,8 +151,8 @@ static inline bool digits4_read(const char *stop, size_t places, size_t count, u
     memcpy(&behind, digits_last + places, sizeof behind);
     memcpy(&kept, digits_last + count, sizeof kept);
     uint32_t digits = (((text & behind) | (before & ~behind)) ^ (uint32_t)BYTES8('0')) & kept;
-    uint64_t twos = (uint64_t)digits * 2561 >> 8 & 0x00ff00ff;
-    *ret = twos * (100 * 65536 + 1) >> 16 & 0xffff;
+    uint32_t twos = digits * 2561 >> 8 & 0x00ff00ff;
+    *ret = twos * (100 * 65536 + 1) >> 16;
     return (((digits + (uint32_t)BYTES8(0x76)) | digits) & (uint32_t)BYTES8(0x80)) == 0;
 }
 

@@ -355,7 +355,9 @@ def test_many_pairs_are_sent_from_where_they_lie(client):
 
 
 def test_pairs_of_mixed_lengths_are_sent_from_where_they_lie(client):
-    pairs = [(array.array("f", [i] * (i % 7)), array.array("f", [2] * (i % 7))) for i in range(3000)]
+    pairs = [
+        (array.array("f", [i] * (i % 7)), array.array("f", [2] * (i % 7))) for i in range(3000)
+    ]
     assert client.dot_pairs(pairs).value == [2.0 * i * (i % 7) for i in range(3000)]
     swapped = numpy.arange(5, dtype=">f4"), numpy.ones(5, ">f4")
     assert list(client.dot_pairs([*pairs[:3], swapped]).value) == [0, 2, 8, 10]

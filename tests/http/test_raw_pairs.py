@@ -1,4 +1,4 @@
-"""Raw bodies of many pairs (layout=pairs): the answers of the same pairs in JSON, however they come."""
+"""Raw bodies of many pairs (layout=pairs): the answers of the same pairs in JSON."""
 
 import gzip
 
@@ -7,7 +7,14 @@ import pytest
 
 CHUNKED = {"Transfer-Encoding": "chunked"}
 LENGTHS = [5, 0, 1, 1000, 37, 2, 0, 260]
-CODES = {"float16": "f2", "float32": "f4", "float64": "f8", "int8": "i1", "int64": "i8", "complex64": "c8"}
+CODES = {
+    "float16": "f2",
+    "float32": "f4",
+    "float64": "f8",
+    "int8": "i1",
+    "int64": "i8",
+    "complex64": "c8",
+}
 
 
 def pairs_of(code, lengths=LENGTHS):
@@ -23,11 +30,15 @@ def pairs_of(code, lengths=LENGTHS):
 
 def body_of(pairs, order="<"):
     numbers = np.array([len(pairs), *(len(a) for a, _ in pairs)], order + "u8").tobytes()
-    return numbers + b"".join(x.astype(x.dtype.newbyteorder(order)).tobytes() for p in pairs for x in p)
+    return numbers + b"".join(
+        x.astype(x.dtype.newbyteorder(order)).tobytes() for p in pairs for x in p
+    )
 
 
 def listed(vector):
-    return [[x.real, x.imag] for x in vector.tolist()] if vector.dtype.kind == "c" else vector.tolist()
+    return (
+        [[x.real, x.imag] for x in vector.tolist()] if vector.dtype.kind == "c" else vector.tolist()
+    )
 
 
 def expected(daemon, pairs, dtype):
@@ -59,7 +70,9 @@ def test_pairs_have_the_answers_that_they_have_in_json(daemon, dtype):
 def test_ten_thousand_pairs_are_one_request(daemon):
     lengths = np.random.default_rng(1).integers(0, 50, 10_000).tolist()
     pairs = [(np.full(n, i % 7, "f4"), np.ones(n, "f4")) for i, n in enumerate(lengths)]
-    answer = daemon.raw(body_of(pairs), "dtype=f4&layout=pairs", {"Accept": "application/octet-stream"})
+    answer = daemon.raw(
+        body_of(pairs), "dtype=f4&layout=pairs", {"Accept": "application/octet-stream"}
+    )
     assert answer.status == 200
     assert np.frombuffer(answer.body, "f8").tolist() == [i % 7 * n for i, n in enumerate(lengths)]
 

@@ -226,8 +226,8 @@ def stacked(rows: Sequence[Operand]) -> Raw | None:
 
 
 def paired(rows: Sequence[Operand]) -> list[Buffer] | None:
-    """Vectors of any lengths, those of all a before those of all b, as a body of pairs: how many, how
-    long each is, and their elements. None when they are not that."""
+    """Vectors of any lengths, those of all a before those of all b, as a body of pairs: how many,
+    how long each is, and their elements. None when they are not that."""
     half = len(rows) // 2
     raws = [row for row in rows if isinstance(row, Raw) and len(row.shape) == 1]
     if not raws or len(raws) < len(rows):

@@ -142,7 +142,8 @@ static uint32_t capacity_of(const struct table *table, const struct work *work)
 static void plan_task(const struct table *table, const struct work *work, struct grid_task *task,
                       uint32_t capacity)
 {
-    const struct exact_shape shape = {table->shape.threads, capacity};
+    struct exact_shape shape = table->shape;
+    shape.capacity = capacity;
     if (work->accuracy == ACCURACY_FAST)
         grid_plan(task, capacity);
     else

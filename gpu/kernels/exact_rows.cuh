@@ -383,10 +383,11 @@ template <typename Sum>
 cudaError_t launch_rows(const struct exact_shape *shape, const struct exact_launch *launch,
                         uint32_t blocks, cudaStream_t stream)
 {
-    const size_t bytes = (size_t)(shape->threads / GRID_WARP) * warp_bytes<Sum>();
+    const uint32_t threads =
+        launch->task_of_block == NULL ? exact_threads(&launch->only, shape) : shape->threads;
+    const size_t bytes = (size_t)(threads / GRID_WARP) * warp_bytes<Sum>();
     void *arguments[] = {const_cast<struct exact_launch *>(launch)};
-    return cudaLaunchKernel(exact_rows<Sum>, dim3(blocks), dim3(shape->threads), arguments, bytes,
-                            stream);
+    return cudaLaunchKernel(exact_rows<Sum>, dim3(blocks), dim3(threads), arguments, bytes, stream);
 }
 
 } // namespace

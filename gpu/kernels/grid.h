@@ -78,14 +78,18 @@ enum {
 
 /* How an exact kernel fills a device. */
 struct exact_shape {
-    uint32_t threads;                     /* of a block */
-    uint32_t capacity;                    /* blocks that the device holds at once */
+    uint32_t threads;                     /* of a block at most */
+    uint32_t capacity;                    /* blocks of them that the device holds at once */
     uint32_t tile_threads, tile_capacity; /* of GRID_TILE_ROW; 0: the type has none */
 };
 
 /* The same for the exact kernel of the task's type. A row of several launches must be split: its
  * blocks meet in memory that outlasts a launch. */
 void exact_plan(struct grid_task *task, const struct exact_shape *shape, bool must_split);
+
+/* Threads of a block in a launch of this task alone: warps that have nothing to do would still be
+ * waited for. */
+uint32_t exact_threads(const struct grid_task *task, const struct exact_shape *shape);
 
 /* Of the fast kernel: roundings between a product and a row's total at most, the product's own not
  * counted. */

@@ -175,9 +175,9 @@ static void takes_exact(const struct rung_machine *machine, enum dtype dtype, ui
     exact_plan(&task, shape, false);
     const bool is_split = task.form == GRID_SPLIT_ROW;
     ret->blocks = task.blocks;
-    ret->threads = shape->threads;
+    ret->threads = exact_threads(&task, shape);
     ret->launches = 1;
-    ret->steps = parts(n, (uint64_t)shape->threads * task.blocks);
+    ret->steps = parts(n, (uint64_t)ret->threads * task.blocks);
     ret->barriers = is_split ? 3 : 4;
     ret->atomics = is_split ? task.blocks * ((uint64_t)exact_layout_of(dtype).limbs + 2) : 0;
 }

@@ -170,6 +170,28 @@ static void no_exact_task_takes_more_blocks_than_the_device_holds(void **state)
             }
 }
 
+static void few_threads_work_where_a_vector_each_is_all_there_is(void **state)
+{
+    (void)state;
+    static const struct exact_shape wide = {.threads = 640, .capacity = 132};
+    uint64_t few = 0, all = 0;
+    for (uint64_t n = 1; n < 1000000000; n = n * 4 / 3 + 1) {
+        struct grid_task task = {.n = n, .rows = 1, .inner_rows = 1, .dtype = DTYPE_FLOAT32};
+        exact_plan(&task, &wide, false);
+        const uint32_t threads = exact_threads(&task, &wide);
+        const uint64_t vectors = (n + 3) / 4;
+        if (threads == wide.threads) {
+            all++;
+            assert_true(vectors > task.parts * UINT64_C(256));
+        } else {
+            few++;
+            assert_int_equal(threads, 256);
+            assert_true(vectors <= task.parts * UINT64_C(256));
+        }
+    }
+    assert_true(few > 10 && all > 10);
+}
+
 /* --- many tasks in a launch --- */
 
 enum { TASKS = 500 };
@@ -227,6 +249,7 @@ int main(void)
         cmocka_unit_test(the_depth_covers_the_fullest_accumulator),
         cmocka_unit_test(a_row_of_several_launches_is_always_split),
         cmocka_unit_test(no_exact_task_takes_more_blocks_than_the_device_holds),
+        cmocka_unit_test(few_threads_work_where_a_vector_each_is_all_there_is),
         cmocka_unit_test(shares_fill_the_device_and_leave_no_block_little_to_do),
         cmocka_unit_test(a_block_s_share_is_bounded_however_much_there_is),
     };

@@ -133,6 +133,7 @@ __device__ inline void fold_columns(char *part)
 struct narrow_columns {
     enum { LIMBS = EXACT_FLOAT32_LIMBS, BASE = EXACT_FLOAT32_BASE, BYTES = ROWS * ROW_BYTES };
     enum { DEPOSITS = ::DEPOSITS };
+    enum { GRIDS = 2, STEP = 44, SLACK = 6 };
     /* Products are below 2^256, and all are whole multiples of 2^-298: so is what grids hold. */
     enum { LOWEST_TOP = 760, HIGHEST_TOP = 1278 };
 
@@ -174,148 +175,151 @@ __device__ inline unsigned high_bfloat16(unsigned word)
     return word & 0xffff0000;
 }
 
-__device__ inline unsigned field_of(double p)
-{
-    return (unsigned)__double2hiint(p) << 1 >> 21;
-}
-
 /* --- accumulators --- */
 
-/* Two grids hold bits from 2^(top - 1022) down to 2^(top - 1102); a product of BITS at most has its
- * lowest one at 2^(field - 1022 - BITS) or above. COUNT: as for gridded. */
-template <int PART_COUNT, int COUNT, int BITS>
-class narrow_sum : public gridded<narrow_columns, PART_COUNT, 2, COUNT>
+/* Operands: the products of two vectors, COUNT of each of PARTS real sums, of BITS at most. */
+template <typename Operands>
+class narrow_sum : public gridded<narrow_columns, Operands::PARTS, Operands::BITS, Operands::COUNT>
 {
+    typedef gridded<narrow_columns, Operands::PARTS, Operands::BITS, Operands::COUNT> base;
+
   public:
-    __device__ narrow_sum(char *region) : gridded<narrow_columns, PART_COUNT, 2, COUNT>(region)
+    __device__ narrow_sum(char *region, const struct grid_task &task)
+        : base(region), flip_(task.conjugate << 31)
     {
     }
 
-  protected:
-    enum { SPAN = 80 - BITS };
-
-    /* Zero is in range, whatever the range: less one it is the largest number. */
-    static __device__ void widen(struct span &span, double p)
+    __device__ void begin(const uint4 &x, const uint4 &y)
     {
-        const unsigned bits = 2 * (unsigned)__double2hiint(p);
-        span.low = min(span.low, bits - 1);
-        span.high = max(span.high, bits);
+        odd_ = 0;
+        this->begin_at(span_of(products_of(x, y)));
     }
 
-    __device__ bool holds(const struct span &span) const
+    __device__ void lap(const uint4 &x, const uint4 &y)
     {
-        return span.high < (this->top_ + 1) << 21 && span.low >= ((this->top_ - SPAN) << 21) - 1;
+        if (this->must_look())
+            this->look(span_of(products_of(x, y)));
     }
 
-    /* Products, first all of one real sum: to the grids, or to the columns. */
-    template <int N> __device__ void add_products(const double (&p)[N])
+    __device__ void add(const uint4 (&x)[1], const uint4 (&y)[1])
     {
-        enum { EACH = N / PART_COUNT };
-        struct span span = {~0u, 0};
+        const struct products products = products_of(x[0], y[0]);
+        if (!this->is_resting()) {
+            if (this->holds(span_of(products))) {
 #pragma unroll
-        for (int i = 0; i < N; i++)
-            widen(span, p[i]);
-        if (this->takes(holds(span))) {
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                this->grids_[i / EACH].template add<0, 1>(p[i]);
-            return;
+                for (int i = 0; i < N; i++)
+                    this->grids_[i / Operands::COUNT].template add<0, 1>(products.p[i]);
+                return;
+            }
+            this->miss();
         }
-        this->make_room(EACH);
+        this->make_room(Operands::COUNT);
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            if (BITS == 16)
-                put16(this->column(i / EACH), p[i]);
+            if ((int)Operands::BITS == 16)
+                put16(this->column(i / Operands::COUNT), products.p[i]);
             else
-                put(this->column(i / EACH), p[i]);
-            this->see(p[i]);
+                put(this->column(i / Operands::COUNT), products.p[i]);
+            odd_ = __fma_rn(products.p[i], 0, odd_);
         }
     }
+
+    __device__ bool is_odd() const
+    {
+        return odd_ != 0;
+    }
+
+  private:
+    enum { N = Operands::PARTS * Operands::COUNT };
+
+    struct products {
+        double p[N]; /* first all of one real sum */
+    };
+
+    __device__ struct products products_of(const uint4 &x, const uint4 &y) const
+    {
+        struct products products;
+        Operands::multiply(x, y, flip_, products.p);
+        return products;
+    }
+
+    /* Zero is in range, whatever the range: less one it is the largest number. */
+    static __device__ struct span span_of(const struct products &products)
+    {
+        struct span span = {~0u, 0};
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const unsigned bits = 2 * (unsigned)__double2hiint(products.p[i]);
+            span.low = min(span.low, bits - 1);
+            span.high = max(span.high, bits);
+        }
+        return span;
+    }
+
+    unsigned flip_; /* of the sign of a's imaginary part */
+    double odd_;    /* NaN as soon as a product in the columns was not finite */
 };
 
-class sum_float32 : public narrow_sum<1, 4, 48>
-{
-  public:
-    enum { THREADS = 640, BLOCKS = 1, AHEAD = 5, SIZE = 4 };
-    static const enum dtype DTYPE = DTYPE_FLOAT32;
-
-    __device__ sum_float32(char *region, const struct grid_task &) : narrow_sum(region)
+struct float32_operands {
+    enum { PARTS = 1, COUNT = 4, BITS = 48 };
+    static __device__ void multiply(const uint4 &x, const uint4 &y, unsigned, double (&p)[COUNT])
     {
-    }
-
-    __device__ void begin(const uint4 &x, const uint4 &y)
-    {
-        begin_at(field_of(product(x.x, y.x)));
-    }
-
-    __device__ void add(const uint4 &x, const uint4 &y)
-    {
-        const double p[4] = {product(x.x, y.x), product(x.y, y.y), product(x.z, y.z),
-                             product(x.w, y.w)};
-        add_products(p);
+        p[0] = product(x.x, y.x);
+        p[1] = product(x.y, y.y);
+        p[2] = product(x.z, y.z);
+        p[3] = product(x.w, y.w);
     }
 };
 
-class sum_bfloat16 : public narrow_sum<1, 8, 16>
-{
-  public:
-    enum { THREADS = 640, BLOCKS = 1, AHEAD = 5, SIZE = 2 };
-    static const enum dtype DTYPE = DTYPE_BFLOAT16;
-
-    __device__ sum_bfloat16(char *region, const struct grid_task &) : narrow_sum(region)
-    {
-    }
-
-    __device__ void begin(const uint4 &x, const uint4 &y)
-    {
-        begin_at(field_of(product(low_bfloat16(x.x), low_bfloat16(y.x))));
-    }
-
-    __device__ void add(const uint4 &x, const uint4 &y)
+struct bfloat16_operands {
+    enum { PARTS = 1, COUNT = 8, BITS = 16 };
+    static __device__ void multiply(const uint4 &x, const uint4 &y, unsigned, double (&p)[COUNT])
     {
         const unsigned a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
-        double p[8];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             p[2 * i] = product(low_bfloat16(a[i]), low_bfloat16(b[i]));
             p[2 * i + 1] = product(high_bfloat16(a[i]), high_bfloat16(b[i]));
         }
-        add_products(p);
     }
 };
 
 /* (x + i y)(u + i v) = (x u - y v) + i (x v + y u); a conjugate a has its y negated. */
-class sum_complex64 : public narrow_sum<2, 4, 48>
-{
-  public:
-    enum { THREADS = 480, BLOCKS = 1, AHEAD = 4, SIZE = 8 };
-    static const enum dtype DTYPE = DTYPE_COMPLEX64;
-
-    __device__ sum_complex64(char *region, const struct grid_task &task)
-        : narrow_sum(region), flip_(task.conjugate << 31)
+struct complex64_operands {
+    enum { PARTS = 2, COUNT = 4, BITS = 48 };
+    static __device__ void multiply(const uint4 &x, const uint4 &y, unsigned flip,
+                                    double (&p)[PARTS * COUNT])
     {
-    }
-
-    __device__ void begin(const uint4 &x, const uint4 &y)
-    {
-        begin_at(max(max(field_of(product(x.x, y.x)), field_of(product(x.y, y.y))),
-                     max(field_of(product(x.x, y.y)), field_of(product(x.y, y.x)))));
-    }
-
-    __device__ void add(const uint4 &x, const uint4 &y)
-    {
-        add_one(x.x, x.y ^ flip_, y.x, y.y);
-        add_one(x.z, x.w ^ flip_, y.z, y.w);
+        multiply_one(x.x, x.y ^ flip, y.x, y.y, p);
+        multiply_one(x.z, x.w ^ flip, y.z, y.w, p + 2);
     }
 
   private:
-    __device__ void add_one(unsigned x, unsigned y, unsigned u, unsigned v)
+    static __device__ void multiply_one(unsigned x, unsigned y, unsigned u, unsigned v, double *p)
     {
-        const double p[4] = {product(x, u), -product(y, v), product(x, v), product(y, u)};
-        add_products(p);
+        p[0] = product(x, u);
+        p[1] = -product(y, v);
+        p[COUNT] = product(x, v);
+        p[COUNT + 1] = product(y, u);
     }
+};
 
-    unsigned flip_; /* of the sign of a's imaginary part */
+struct sum_float32 : narrow_sum<float32_operands> {
+    enum { THREADS = 640, BLOCKS = 1, AHEAD = 5, WIDTH = 1, SIZE = 4 };
+    static const enum dtype DTYPE = DTYPE_FLOAT32;
+    using narrow_sum::narrow_sum;
+};
+
+struct sum_bfloat16 : narrow_sum<bfloat16_operands> {
+    enum { THREADS = 640, BLOCKS = 1, AHEAD = 5, WIDTH = 1, SIZE = 2 };
+    static const enum dtype DTYPE = DTYPE_BFLOAT16;
+    using narrow_sum::narrow_sum;
+};
+
+struct sum_complex64 : narrow_sum<complex64_operands> {
+    enum { THREADS = 480, BLOCKS = 1, AHEAD = 4, WIDTH = 1, SIZE = 8 };
+    static const enum dtype DTYPE = DTYPE_COMPLEX64;
+    using narrow_sum::narrow_sum;
 };
 
 } // namespace

@@ -5,7 +5,8 @@
  *   struct Sum {
  *       enum { THREADS, BLOCKS };      of a block at most; that a multiprocessor should hold
  *       enum { LOADS };                vectors of each operand in flight a thread; 0: see AHEAD
- *       enum { AHEAD };                pairs of vectors on their way through shared memory, or 0
+ *       enum { AHEAD, WIDTH };         AHEAD times WIDTH pairs of vectors are on their way through
+ *                                      shared memory, WIDTH are added at once; or 0
  *       enum { SIZE, PARTS };          bytes of an element; real sums: 2 of complex types
  *       enum { LIMBS, BASE };          of a part: the layout of gpu/exact/limbs.h
  *       enum { PART_BYTES };           shared memory of a warp for a part, at least LIMBS int64
@@ -13,8 +14,11 @@
  *       Sum(char *region, const grid_task &task);    region: the warp's shared memory
  *       void begin();                  the empty sum; or, by whole warps, begin(x, y) with each
  *                                      lane's first vectors, if they are read ahead
- *       void add(uint4 x, uint4 y);    the products of two vectors of 16 bytes
+ *       void add(uint4 x, uint4 y);    the products of two vectors of 16 bytes; or of WIDTH, add(x[],
+ *                                      y[]), of which all but the first pair may be zeros
  *       void pause();                  after at most LOADS of them, or one: carries, when it is time
+ *       void lap(uint4 x, uint4 y);    by whole warps, each with its last vectors, after so many as
+ *                                      are ahead
  *       bool is_odd();                 some operand was not finite: what was added is of no use
  *       void fold();                   the warp's limbs to the start of each part's memory
  *   };
@@ -62,9 +66,17 @@ template <typename Sum> struct adder {
     {
         sum.add(x, y);
     }
+    template <int WIDTH> __device__ void visit(const uint4 (&x)[WIDTH], const uint4 (&y)[WIDTH])
+    {
+        sum.add(x, y);
+    }
     __device__ void pause()
     {
         sum.pause();
+    }
+    __device__ void lap(const uint4 &x, const uint4 &y)
+    {
+        sum.lap(x, y);
     }
 };
 
@@ -96,7 +108,7 @@ __device__ inline unsigned add_row(Sum &sum, const struct row &row, char *ring,
     adder<Sum> added(sum);
     finder<Sum::DTYPE> found(task);
     if constexpr (AHEAD > 0)
-        visit_ahead<Sum::SIZE, AHEAD>(row, ring, added);
+        visit_ahead<Sum::SIZE, AHEAD, Sum::WIDTH>(row, ring, added);
     else
         visit_row<Sum::SIZE, Sum::LOADS>(row, added);
     if (sum.is_odd())
@@ -186,7 +198,7 @@ template <typename Sum> __device__ inline struct extent extent_of(const int64_t 
         return {0, Sum::LIMBS};
     const int lane = (int)(threadIdx.x % GRID_WARP);
     int first = Sum::LIMBS - 1, last = 0;
-#pragma unroll 1
+#pragma unroll
     for (int i = 0; i < Sum::LIMBS; i += GRID_WARP) {
         const bool is_set = i + lane < Sum::LIMBS && limb[i + lane] != 0;
         const unsigned set = __ballot_sync(ALL_LANES, is_set);
@@ -267,6 +279,14 @@ __device__ inline unsigned block_special(const struct desk &desk)
 
 /* --- the rows of a block --- */
 
+/* A warp's vectors on their way. */
+template <typename Sum> __host__ __device__ constexpr int ring_bytes()
+{
+    if constexpr (Sum::AHEAD > 0)
+        return Sum::AHEAD * Sum::WIDTH * PAIR_BYTES;
+    return 0;
+}
+
 /* True in every lane of the block's first warp if the block comes last; then all other blocks'
  * additions are seen. After a barrier: so one thread's fences count for the block. */
 __device__ inline bool arrive(struct exact_total *total, uint32_t parts)
@@ -280,19 +300,28 @@ __device__ inline bool arrive(struct exact_total *total, uint32_t parts)
     return __shfl_sync(ALL_LANES, before, 0) == parts - 1;
 }
 
-/* One warp takes the row's total and leaves zeros. Returns its special bits. */
+/* One warp takes the row's total and leaves zeros. Returns its special bits. All of it is on its
+ * way before any is used, which would wait for a trip to L2 each time. */
 template <typename Sum>
 __device__ inline unsigned take_total(char *shared, struct exact_total *total)
 {
-    const unsigned lane = threadIdx.x % GRID_WARP;
+    enum { ROUNDS = (Sum::LIMBS + GRID_WARP - 1) / GRID_WARP };
+    const int lane = (int)(threadIdx.x % GRID_WARP);
     const unsigned special = __ldcg(&total->special);
-    for (int part = 0; part < Sum::PARTS; part++)
-#pragma unroll 5
-        for (unsigned i = lane; i < Sum::LIMBS; i += GRID_WARP) {
-            uint64_t *limb = &total->limb[part][i];
-            ((uint64_t *)(shared + part * Sum::PART_BYTES))[i] = __ldcg(limb);
-            *limb = 0;
+    uint64_t limb[Sum::PARTS][ROUNDS];
+#pragma unroll
+    for (int i = 0; i < Sum::PARTS * ROUNDS; i++) {
+        const int part = i / ROUNDS, index = i % ROUNDS * GRID_WARP + lane;
+        limb[part][i % ROUNDS] = index < Sum::LIMBS ? __ldcg(&total->limb[part][index]) : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < Sum::PARTS * ROUNDS; i++) {
+        const int part = i / ROUNDS, index = i % ROUNDS * GRID_WARP + lane;
+        if (index < Sum::LIMBS) {
+            ((uint64_t *)(shared + part * Sum::PART_BYTES))[index] = limb[part][i % ROUNDS];
+            total->limb[part][index] = 0;
         }
+    }
     __syncwarp();
     if (lane == 0) {
         total->special = 0;
@@ -360,8 +389,7 @@ __global__ void __launch_bounds__(Sum::THREADS, Sum::BLOCKS)
     char *shared = dynamic_shared();
     char *rings = shared + blockDim.x / GRID_WARP * (Sum::PARTS * Sum::PART_BYTES);
     Sum sum(shared + warp * (Sum::PARTS * Sum::PART_BYTES), desk.task);
-    run_task(sum, shared, rings + warp * (Sum::AHEAD * PAIR_BYTES) + lane * GRID_LOAD_BYTES, desk,
-             launch);
+    run_task(sum, shared, rings + warp * ring_bytes<Sum>() + lane * GRID_LOAD_BYTES, desk, launch);
 }
 
 /* --- the host's side --- */
@@ -369,7 +397,7 @@ __global__ void __launch_bounds__(Sum::THREADS, Sum::BLOCKS)
 /* Shared memory of a warp. */
 template <typename Sum> constexpr int warp_bytes()
 {
-    return Sum::PARTS * Sum::PART_BYTES + Sum::AHEAD * PAIR_BYTES;
+    return Sum::PARTS * Sum::PART_BYTES + ring_bytes<Sum>();
 }
 
 template <typename Sum> cudaError_t open_rows(uint32_t multiprocessors, struct exact_shape *ret)

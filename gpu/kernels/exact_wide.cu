@@ -2,11 +2,12 @@
  * in shared memory.
  *
  * Idea      a product is the sum of two float64, the rounded product and what fma says was rounded
- *           off; four grids take both if its exponent is within 54 of the grids' top
+ *           off; five grids take both if its exponent is within 124 of the grids' top
  *           (exact_grids.cuh). The others go into columns, whatever they are: significands are
- *           multiplied as integers, 53 by 53 bits. Shifted to its place, the product covers at most three digits of radix 2^53 (106 + 52 <= 159 bits), so a deposit
- *           is three additions to int64. 81 digits hold all 4196 bits of float64 products and 97
- *           more, at 648 bytes a thread: 11 warps a multiprocessor.
+ *           multiplied as integers, 53 by 53 bits. Shifted to its place, the product covers at most
+ *           three digits of radix 2^53 (106 + 52 <= 159 bits), so a deposit is three additions to
+ *           int64. 81 digits hold all 4196 bits of float64 products and 97 more, at 648 bytes a
+ *           thread: 8 warps a multiprocessor, with what they read ahead.
  * Columns   digit i of lane j lies at 256 i + 8 j of the warp's memory: whichever digits the lanes
  *           of a warp touch, each has its own bank.
  * Headroom  a deposit adds at most 2^54 to a digit: 384 of them on carried digits stay below 2^63;
@@ -31,9 +32,17 @@ enum {
     DEPOSITS = 384,            /* between two carries */
     PASSES = (DIGITS + GRID_WARP - 1) / GRID_WARP,
     PIECES = 3, /* limbs that a folded digit covers */
+    PRODUCT_BITS = 106,
+    SPECIAL_EXPONENT = 2046, /* of what is not finite */
 };
 
 const uint64_t DIGIT_MASK = ((uint64_t)1 << DIGIT_BITS) - 1;
+enum { UPPER_BITS = DIGIT_BITS - 32, UPPER_MASK = (1 << UPPER_BITS) - 1 };
+
+__device__ inline uint64_t join(unsigned low, unsigned upper)
+{
+    return (uint64_t)upper << 32 | low;
+}
 
 /* A float64's significand, 53 bits in two words, and its exponent above that of subnormal
  * numbers. */
@@ -54,28 +63,43 @@ __device__ inline struct number number_of(double value)
     return number;
 }
 
-/* Adds x y, or what stands for it when one is not finite. Each digit is added or, as its complement
- * and one, subtracted. 81037119 / 2^32 is 1 / 53, near enough for positions up to 4092. */
-__device__ inline void put(char *column, const struct number &x, const struct number &y)
+/* A product's digits, each as it is or, of a negative one, as its complement less one. */
+struct deposit {
+    unsigned index; /* of the lowest one */
+    uint64_t digit[3], flip;
+};
+
+/* Of x y, or what stands for it when one is not finite. 81037119 / 2^32 is 1 / 53, near enough for
+ * positions up to 4092. */
+__device__ inline struct deposit deposit_of(const struct number &x, const struct number &y)
 {
     const uint64_t bottom = (uint64_t)x.low * y.low;
-    const uint64_t cross = (uint64_t)x.high * y.low + (uint64_t)x.low * y.high; /* below 2^54 */
-    const uint64_t middle = cross + (bottom >> 32);
+    const uint64_t cross = (uint64_t)x.high * y.low + (bottom >> 32);
+    const uint64_t middle = (uint64_t)x.low * y.high + cross; /* below 2^54 */
     const uint64_t top = (uint64_t)x.high * y.high + (middle >> 32);
-    const uint64_t low = (uint32_t)bottom | (middle & 0x1fffff) << 32;
-    const uint64_t high = top << 11 | (uint32_t)middle >> 21;
+    const uint64_t low = join((unsigned)bottom, (unsigned)middle & UPPER_MASK);
+    const uint64_t high = join(__funnelshift_r((unsigned)middle, (unsigned)top, UPPER_BITS),
+                               __funnelshift_r((unsigned)top, (unsigned)(top >> 32), UPPER_BITS));
     const unsigned position = x.exponent + y.exponent;
     const unsigned index = (unsigned)((uint64_t)position * 81037119 >> 32);
     const unsigned shift = position - index * DIGIT_BITS, rest = DIGIT_BITS - shift;
-    const uint64_t flip = (uint64_t)(int64_t)((int)(x.sign ^ y.sign) >> 31);
-    const uint64_t d0 = low << shift & DIGIT_MASK;
-    const uint64_t d1 = (high << shift & DIGIT_MASK) + (low >> rest);
-    const uint64_t d2 = high >> rest;
-    uint64_t *digit = (uint64_t *)(column + index * ROW_BYTES);
+    const unsigned sign = (unsigned)((int)(x.sign ^ y.sign) >> 31);
+    const uint64_t flip = join(sign, sign);
+    const struct deposit deposit = {index,
+                                    {(low << shift & DIGIT_MASK) ^ flip,
+                                     ((high << shift & DIGIT_MASK) | low >> rest) ^ flip,
+                                     high >> rest ^ flip},
+                                    flip};
+    return deposit;
+}
+
+__device__ inline void put(char *column, const struct deposit &deposit)
+{
+    uint64_t *digit = (uint64_t *)(column + deposit.index * ROW_BYTES);
     const uint64_t e0 = digit[0], e1 = digit[GRID_WARP], e2 = digit[2 * GRID_WARP];
-    digit[0] = e0 + (d0 ^ flip) - flip;
-    digit[GRID_WARP] = e1 + (d1 ^ flip) - flip;
-    digit[2 * GRID_WARP] = e2 + (d2 ^ flip) - flip;
+    digit[0] = e0 + deposit.digit[0] - deposit.flip;
+    digit[GRID_WARP] = e1 + deposit.digit[1] - deposit.flip;
+    digit[2 * GRID_WARP] = e2 + deposit.digit[2] - deposit.flip;
 }
 
 /* --- columns --- */
@@ -167,9 +191,10 @@ __device__ inline void fold_columns(char *part)
 struct wide_columns {
     enum { LIMBS = EXACT_FLOAT64_LIMBS, BASE = EXACT_FLOAT64_BASE, BYTES = DIGITS * ROW_BYTES };
     enum { DEPOSITS = ::DEPOSITS };
-    /* From where no product in range is subnormal, nor what was rounded off it, to where a sum that
-     * is being emptied is no infinity. */
-    enum { LOWEST_TOP = 128, HIGHEST_TOP = 2000 };
+    enum { GRIDS = 5, STEP = 46, SLACK = 12 };
+    /* From where no unit is below the smallest number, and hence nothing that is rounded off a
+     * product in range, to where what is spilt is no infinity. */
+    enum { LOWEST_TOP = GRIDS * STEP - 52, HIGHEST_TOP = 2000 };
 
     static __device__ void clear(char *column)
     {
@@ -183,7 +208,7 @@ struct wide_columns {
 
     static __device__ void put(char *column, double value)
     {
-        ::put(column, number_of(value), number_of(1.0));
+        ::put(column, deposit_of(number_of(value), number_of(1.0)));
     }
 
     static __device__ void fold(char *part)
@@ -194,148 +219,189 @@ struct wide_columns {
 
 /* --- accumulators --- */
 
-/* Four grids hold bits from 2^(top - 1022) down to 2^(top - 1182); a product has at most 106, so
- * that its lowest one is 2^(field - 1128) or more. */
-enum { GRIDS = 4, SPAN = 54 };
-
 __device__ inline double real(unsigned low, unsigned upper)
 {
     return __hiloint2double((int)upper, (int)low);
 }
 
-__device__ inline unsigned field_of(double p)
-{
-    return (unsigned)__double2hiint(p) << 1 >> 21;
-}
+/* The factors of N products, of each pair of vectors first all of one real sum. */
+template <int N> struct pairs {
+    double x[N], y[N];
 
-template <int PART_COUNT, int COUNT>
-class wide_sum : public gridded<wide_columns, PART_COUNT, GRIDS, COUNT>
-{
-    typedef gridded<wide_columns, PART_COUNT, GRIDS, COUNT> base;
-
-  public:
-    __device__ wide_sum(char *region) : base(region)
+    __device__ double product(int i) const
     {
-    }
-
-  protected:
-    /* Zero is not in range: it may have been rounded. */
-    static __device__ void widen(struct span &span, double p)
-    {
-        const unsigned bits = 2 * (unsigned)__double2hiint(p);
-        span.low = min(span.low, bits);
-        span.high = max(span.high, bits);
-    }
-
-    static __device__ struct span span_of(double p)
-    {
-        struct span span = {~0u, 0};
-        widen(span, p);
-        return span;
-    }
-
-    __device__ bool holds(const struct span &span) const
-    {
-        return span.high < (this->top_ + 1) << 21 && span.low >= (this->top_ - SPAN) << 21;
-    }
-
-    /* p: x y rounded. Its upper 53 bits reach no further than the third grid; the lower ones begin
-     * below the first. */
-    __device__ void add_one(int part, double x, double y, double p)
-    {
-        this->grids_[part].template add<0, 2>(p);
-        this->grids_[part].template add<1, 3>(__fma_rn(x, y, -p));
-    }
-
-    __device__ void put_one(int part, double x, double y)
-    {
-        ::put(this->column(part), number_of(x), number_of(y));
-        this->see(x);
-        this->see(y);
+        return __dmul_rn(x[i], y[i]);
     }
 };
 
-class sum_float64 : public wide_sum<1, 2>
+/* A product that is zero is not in range, for it may have been rounded... */
+template <int N> __device__ inline struct span span_of(const pairs<N> &factors)
 {
-  public:
-    enum { THREADS = 256, BLOCKS = 1, AHEAD = 8, SIZE = 8 };
-    static const enum dtype DTYPE = DTYPE_FLOAT64;
+    struct span span = {~0u, 0};
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const unsigned bits = 2 * (unsigned)__double2hiint(factors.product(i));
+        span.low = min(span.low, bits);
+        span.high = max(span.high, bits);
+    }
+    return span;
+}
 
-    __device__ sum_float64(char *region, const struct grid_task &) : wide_sum(region)
+/* 0 of zero only; otherwise of no use. */
+__device__ inline unsigned magnitude_of(double x)
+{
+    return ((unsigned)__double2hiint(x) & 0x7fffffff) | (unsigned)__double_as_longlong(x);
+}
+
+/* ...unless a factor is. */
+template <int N> __device__ inline struct span true_span_of(const pairs<N> &factors)
+{
+    struct span span = {~0u, 0};
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const unsigned bits = 2 * (unsigned)__double2hiint(factors.product(i));
+        const unsigned smaller = min(magnitude_of(factors.x[i]), magnitude_of(factors.y[i]));
+        span.low = min(span.low, (bits | smaller) == 0 ? ~0u : bits);
+        span.high = max(span.high, bits);
+    }
+    return span;
+}
+
+/* Operands: the factors of the products of two vectors, COUNT of each of PARTS real sums. Two pairs
+ * of vectors are added at once: there are only two warps a scheduler, so that instructions must find
+ * company in their own. */
+template <typename Operands>
+class wide_sum : public gridded<wide_columns, Operands::PARTS, PRODUCT_BITS, 2 * Operands::COUNT>
+{
+    typedef gridded<wide_columns, Operands::PARTS, PRODUCT_BITS, 2 * Operands::COUNT> base;
+
+  public:
+    enum { WIDTH = 2 };
+
+    __device__ wide_sum(char *region, const struct grid_task &task)
+        : base(region), flip_(task.conjugate << 31)
     {
     }
 
     __device__ void begin(const uint4 &x, const uint4 &y)
     {
-        begin_at(field_of(__dmul_rn(real(x.x, x.y), real(y.x, y.y))));
+        largest_ = 0;
+        this->begin_at(true_span_of(factors_of(x, y)));
     }
 
-    __device__ void add(const uint4 &x, const uint4 &y)
+    __device__ void lap(const uint4 &x, const uint4 &y)
     {
-        const double a = real(x.x, x.y), b = real(y.x, y.y), p = __dmul_rn(a, b);
-        const double c = real(x.z, x.w), d = real(y.z, y.w), q = __dmul_rn(c, d);
-        struct span span = {~0u, 0};
-        widen(span, p);
-        widen(span, q);
-        if (takes(holds(span))) {
-            add_one(0, a, b, p);
-            add_one(0, c, d, q);
-        } else if (c == 0 && d == 0 && holds(span_of(p))) { /* an element alone, at an end */
-            add_one(0, a, b, p);
-        } else {
-            make_room(2);
-            put_one(0, a, b);
-            put_one(0, c, d);
+        if (this->must_look())
+            this->look(true_span_of(factors_of(x, y)));
+    }
+
+    __device__ void add(const uint4 (&x)[WIDTH], const uint4 (&y)[WIDTH])
+    {
+        pairs<N> factors;
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++)
+            Operands::pair(x[i], y[i], flip_, factors.x + i * EACH, factors.y + i * EACH);
+        if (!this->is_resting()) {
+            if (this->holds(span_of(factors)) || this->holds(true_span_of(factors))) {
+                add_to_grids(factors);
+                return;
+            }
+            this->miss();
         }
+        add_to_columns(factors);
+    }
+
+    __device__ bool is_odd() const
+    {
+        return largest_ == SPECIAL_EXPONENT;
+    }
+
+  private:
+    enum { EACH = Operands::PARTS * Operands::COUNT, N = WIDTH * EACH };
+
+    __device__ pairs<EACH> factors_of(const uint4 &x, const uint4 &y) const
+    {
+        pairs<EACH> factors;
+        Operands::pair(x, y, flip_, factors.x, factors.y);
+        return factors;
+    }
+
+    static __device__ int part_of(int i)
+    {
+        return i % EACH / Operands::COUNT;
+    }
+
+    /* The upper 53 bits of a product reach no further than the last grid but one; the lower ones
+     * begin below the first. */
+    __device__ void add_to_grids(const pairs<N> &factors)
+    {
+        enum { LAST = wide_columns::GRIDS - 1 };
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const double p = factors.product(i);
+            this->grids_[part_of(i)].template add<0, LAST - 1>(p);
+            this->grids_[part_of(i)].template add<1, LAST>(
+                __fma_rn(factors.x[i], factors.y[i], -p));
+        }
+    }
+
+    /* Nothing is put before all is multiplied, so that one multiplication need not wait for
+     * another: `none` is zero, but the compiler cannot know, and would put the first one first. */
+    __device__ void add_to_columns(const pairs<N> &factors)
+    {
+        struct deposit deposits[N];
+        unsigned none = 0;
+        this->make_room(N);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const struct number x = number_of(factors.x[i]), y = number_of(factors.y[i]);
+            deposits[i] = deposit_of(x, y);
+            largest_ = max(largest_, max(x.exponent, y.exponent));
+            none |= (unsigned)((deposits[i].digit[2] ^ deposits[i].flip) >> DIGIT_BITS);
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            put(this->column(part_of(i)) + none, deposits[i]);
+    }
+
+    unsigned flip_;    /* of the sign of a's imaginary part */
+    unsigned largest_; /* exponent of what went into columns */
+};
+
+struct float64_operands {
+    enum { PARTS = 1, COUNT = 2 };
+    static __device__ void pair(const uint4 &a, const uint4 &b, unsigned, double *x, double *y)
+    {
+        x[0] = real(a.x, a.y);
+        y[0] = real(b.x, b.y);
+        x[1] = real(a.z, a.w);
+        y[1] = real(b.z, b.w);
     }
 };
 
 /* (x + i y)(u + i v) = (x u - y v) + i (x v + y u); a conjugate a has its y negated. */
-class sum_complex128 : public wide_sum<2, 2>
-{
-  public:
-    enum { THREADS = 160, BLOCKS = 1, AHEAD = 3, SIZE = 16 };
+struct complex128_operands {
+    enum { PARTS = 2, COUNT = 2 };
+    static __device__ void pair(const uint4 &a, const uint4 &b, unsigned flip, double *x, double *y)
+    {
+        x[0] = x[2] = real(a.x, a.y);
+        x[3] = real(a.z, a.w ^ flip);
+        x[1] = -x[3];
+        y[0] = y[3] = real(b.x, b.y);
+        y[1] = y[2] = real(b.z, b.w);
+    }
+};
+
+struct sum_float64 : wide_sum<float64_operands> {
+    enum { THREADS = 256, BLOCKS = 1, AHEAD = 4, SIZE = 8 };
+    static const enum dtype DTYPE = DTYPE_FLOAT64;
+    using wide_sum::wide_sum;
+};
+
+struct sum_complex128 : wide_sum<complex128_operands> {
+    enum { THREADS = 160, BLOCKS = 1, AHEAD = 2, SIZE = 16 };
     static const enum dtype DTYPE = DTYPE_COMPLEX128;
-
-    __device__ sum_complex128(char *region, const struct grid_task &task)
-        : wide_sum(region), flip_(task.conjugate << 31)
-    {
-    }
-
-    __device__ void begin(const uint4 &a, const uint4 &b)
-    {
-        const double x = real(a.x, a.y), y = real(a.z, a.w), u = real(b.x, b.y), v = real(b.z, b.w);
-        begin_at(max(max(field_of(__dmul_rn(x, u)), field_of(__dmul_rn(y, v))),
-                     max(field_of(__dmul_rn(x, v)), field_of(__dmul_rn(y, u)))));
-    }
-
-    __device__ void add(const uint4 &a, const uint4 &b)
-    {
-        const double x = real(a.x, a.y), y = real(a.z, a.w ^ flip_);
-        const double u = real(b.x, b.y), v = real(b.z, b.w);
-        const double xu = __dmul_rn(x, u), yv = __dmul_rn(-y, v), xv = __dmul_rn(x, v),
-                     yu = __dmul_rn(y, u);
-        struct span span = {~0u, 0};
-        widen(span, xu);
-        widen(span, yv);
-        widen(span, xv);
-        widen(span, yu);
-        if (takes(holds(span))) {
-            add_one(0, x, u, xu);
-            add_one(0, -y, v, yv);
-            add_one(1, x, v, xv);
-            add_one(1, y, u, yu);
-        } else {
-            make_room(2);
-            put_one(0, x, u);
-            put_one(0, -y, v);
-            put_one(1, x, v);
-            put_one(1, y, u);
-        }
-    }
-
-  private:
-    unsigned flip_; /* of the sign of a's imaginary part */
+    using wide_sum::wide_sum;
 };
 
 } // namespace

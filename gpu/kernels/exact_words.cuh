@@ -1,6 +1,7 @@
 /* exact_words.cuh - sums in registers, for the exact kernels that keep no columns.
  *
- * Door: split_words() of a thread's 128-bit sum, fold_words() over the warp, clear_limbs().
+ * Door: split_words() of a thread's 128-bit sum, fold_words() over the warp, or fold_word() of one
+ * alone; clear_limbs().
  */
 #ifndef GPU_KERNELS_EXACT_WORDS_CUH
 #define GPU_KERNELS_EXACT_WORDS_CUH
@@ -9,6 +10,16 @@
 
 namespace
 {
+
+/* The warp's total of numbers below 2^58 in magnitude, in all lanes. Of 32 lanes, pieces of 22 bits
+ * add up within 32. */
+__device__ inline int64_t fold_word(int64_t word)
+{
+    const unsigned low = __reduce_add_sync(ALL_LANES, (unsigned)word & 0x3fffff);
+    const unsigned middle = __reduce_add_sync(ALL_LANES, (unsigned)(word >> 22) & 0x3fffff);
+    const int high = __reduce_add_sync(ALL_LANES, (int)(word >> 44));
+    return (int64_t)low + ((int64_t)middle << 22) + high * ((int64_t)1 << 44);
+}
 
 /* A number as sum of word[i] * 2^(32 i). */
 template <int COUNT> struct words {
@@ -26,14 +37,11 @@ __device__ inline struct words<4> split_words(exact_int128 value) {
     return words;
 }
 
-/* The warp's total, in its first lane; each word below 2^37 in magnitude. */
 template <int COUNT>
 __device__ inline struct words<COUNT> fold_words(struct words<COUNT> words) {
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
-#pragma unroll
-        for (unsigned half = GRID_WARP / 2; half > 0; half /= 2)
-            words.word[i] += __shfl_down_sync(ALL_LANES, words.word[i], half);
+        words.word[i] = fold_word(words.word[i]);
     return words;
 }
 

@@ -8,8 +8,10 @@
  *       void visit(uint4 x, uint4 y);  two vectors of 16 bytes
  *       void pause();                  after at most LOADS of them
  *   };
- * visit_ahead() does the same through shared memory, for visitors that branch: its start(x, y) is
- * called by whole warps with the first two vectors, and it pauses after each two.
+ * visit_ahead() does the same through shared memory, for visitors that branch: it shows WIDTH pairs
+ * of vectors at once, visit(x[], y[]), and pauses after these. start(x, y) is called by whole warps
+ * with the first two vectors; whenever all lanes have used a ring of them, lap(x, y) is called by
+ * whole warps with two of the last.
  */
 #ifndef GPU_KERNELS_ROWS_CUH
 #define GPU_KERNELS_ROWS_CUH
@@ -188,20 +190,21 @@ __device__ inline uint64_t end_of(const struct row &row, const struct cut &cut)
 /* Of two vectors on their way, in a warp's shared memory. */
 enum { PAIR_BYTES = 2 * GRID_WARP * GRID_LOAD_BYTES };
 
-/* 16 bytes to shared memory, without registers and without waiting; both on boundaries of that. */
-__device__ inline void copy_ahead(char *to, const char *from)
+/* 16 bytes to shared memory, without registers and without waiting; both on boundaries of that. Or
+ * zeros, and then nothing is read. */
+__device__ inline void copy_ahead(char *to, const char *from, bool is_there)
 {
 #ifdef DOTD_EMU
-    *(uint4 *)to = *(const uint4 *)from;
+    *(uint4 *)to = is_there ? *(const uint4 *)from : uint4{0, 0, 0, 0};
 #else
-    asm volatile(
-        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
-        "l"(from)
-        : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(is_there ? GRID_LOAD_BYTES : 0)
+                 : "memory");
 #endif
 }
 
-/* Ends a pair, which may be empty. */
+/* Ends a pair, or several that arrive together, or none. */
 __device__ inline void end_pair()
 {
 #ifndef DOTD_EMU
@@ -209,7 +212,7 @@ __device__ inline void end_pair()
 #endif
 }
 
-/* Until all pairs but the youngest COUNT have arrived, of this thread. */
+/* Until all of them but the youngest COUNT have arrived, of this thread. */
 template <int COUNT> __device__ inline void await_pairs()
 {
 #ifndef DOTD_EMU
@@ -219,7 +222,7 @@ template <int COUNT> __device__ inline void await_pairs()
 
 /* One element a lane of those in front of the row's vectors and behind them; and vectors that are
  * not on boundaries, which must be waited for. */
-template <int SIZE, typename Visitor>
+template <int SIZE, int WIDTH, typename Visitor>
 __device__ inline void visit_rest(const struct row &row, const struct cut &cut, Visitor &visitor)
 {
     const uint64_t vectors = cut.is_aligned ? 0 : cut.vectors;
@@ -227,14 +230,14 @@ __device__ inline void visit_rest(const struct row &row, const struct cut &cut, 
 #pragma unroll 1
     for (bool has_more = has_end(row, cut); i < vectors || has_more; i += row.lanes) {
         uint64_t at = (cut.head * SIZE) + GRID_LOAD_BYTES * i;
-        uint4 x, y;
+        uint4 x[WIDTH] = {}, y[WIDTH] = {};
         if (i < vectors) {
-            x = load_words(row.a + at);
-            y = load_words(row.b + at);
+            x[0] = load_words(row.a + at);
+            y[0] = load_words(row.b + at);
         } else {
             at = end_of(row, cut) * SIZE;
-            x = load_element<SIZE>(row.a + at);
-            y = load_element<SIZE>(row.b + at);
+            x[0] = load_element<SIZE>(row.a + at);
+            y[0] = load_element<SIZE>(row.b + at);
             has_more = false;
         }
         visitor.visit(x, y);
@@ -242,55 +245,67 @@ __device__ inline void visit_rest(const struct row &row, const struct cut &cut, 
     }
 }
 
-/* AHEAD pairs are on their way while one is used, whatever branches that takes: the compiler cannot
- * keep as many loads apart in registers. ring: the lane's places, PAIR_BYTES apart. Nothing is
- * unrolled, for a short row waits for every instruction that it is the first to use. */
-template <int SIZE, int AHEAD, typename Visitor>
+/* AHEAD times WIDTH pairs are on their way while WIDTH are used, whatever branches that takes: the
+ * compiler cannot keep as many loads apart in registers. ring: the lane's places, PAIR_BYTES apart.
+ * Nothing is unrolled, for a short row waits for every instruction that it is the first to use. */
+template <int SIZE, int AHEAD, int WIDTH, typename Visitor>
 __device__ inline void visit_ahead(const struct row &row, char *ring, Visitor &visitor)
 {
     const struct cut cut = cut_of<SIZE>(row);
     const uint64_t step = row.lanes * GRID_LOAD_BYTES;
     const char *a = row.a + cut.head * SIZE + row.lane * GRID_LOAD_BYTES;
     const char *b = row.b + cut.head * SIZE + row.lane * GRID_LOAD_BYTES;
-    uint32_t to_use = 0; /* pairs; 2^32 in one lane would be 4 TB of operands */
+    uint32_t to_send = 0; /* pairs; 2^32 in one lane would be 4 TB of operands */
     if (cut.is_aligned && row.lane < cut.vectors)
-        to_use = (uint32_t)((cut.vectors - row.lane + (row.lanes - 1)) / row.lanes);
-    uint32_t to_send = to_use;
+        to_send = (uint32_t)((cut.vectors - row.lane + (row.lanes - 1)) / row.lanes);
+    uint32_t to_use = (to_send + (WIDTH - 1)) / WIDTH;
     const auto send = [&](char *to) {
-        if (to_send > 0) {
-            copy_ahead(to, a);
-            copy_ahead(to + PAIR_BYTES / 2, b);
-            a += step;
-            b += step;
-            to_send--;
-        }
+        if (to_send > 0)
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++, to += PAIR_BYTES) {
+                const bool is_there = i == 0 || to_send > 0; /* or zeros follow the last one */
+                copy_ahead(to, a, is_there);
+                copy_ahead(to + PAIR_BYTES / 2, b, is_there);
+                a += step;
+                b += step;
+                to_send -= is_there;
+            }
         end_pair();
     };
 #pragma unroll 1
     for (int k = 0; k < AHEAD; k++)
-        send(ring + k * PAIR_BYTES);
-    uint4 x = {0, 0, 0, 0}, y = {0, 0, 0, 0};
+        send(ring + k * (WIDTH * PAIR_BYTES));
+    uint4 x[WIDTH] = {}, y[WIDTH] = {};
     await_pairs<AHEAD - 1>();
     if (to_use > 0) {
-        x = *(const uint4 *)ring;
-        y = *(const uint4 *)(ring + PAIR_BYTES / 2);
+        x[0] = *(const uint4 *)ring;
+        y[0] = *(const uint4 *)(ring + PAIR_BYTES / 2);
     } else if (row.lane < row.n) {
-        x = load_element<SIZE>(row.a + row.lane * SIZE);
-        y = load_element<SIZE>(row.b + row.lane * SIZE);
+        x[0] = load_element<SIZE>(row.a + row.lane * SIZE);
+        y[0] = load_element<SIZE>(row.b + row.lane * SIZE);
     }
-    visitor.start(x, y);
-    char *at = ring;
+    visitor.start(x[0], y[0]);
+    const uint32_t own = to_use - __shfl_sync(ALL_LANES, to_use, GRID_WARP - 1); /* 1 or none */
+    int place = 0;
 #pragma unroll 1
     for (; to_use > 0; to_use--) {
+        char *at = ring + place * (WIDTH * PAIR_BYTES);
         await_pairs<AHEAD - 1>();
-        x = *(const uint4 *)at;
-        y = *(const uint4 *)(at + PAIR_BYTES / 2);
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            x[i] = *(const uint4 *)(at + i * PAIR_BYTES);
+            y[i] = *(const uint4 *)(at + i * PAIR_BYTES + PAIR_BYTES / 2);
+        }
         visitor.visit(x, y);
         visitor.pause();
         send(at);
-        at = at == ring + (AHEAD - 1) * PAIR_BYTES ? ring : at + PAIR_BYTES;
+        if (++place == AHEAD) {
+            place = 0;
+            if (to_use > own)
+                visitor.lap(x[0], y[0]);
+        }
     }
-    visit_rest<SIZE>(row, cut, visitor);
+    visit_rest<SIZE, WIDTH>(row, cut, visitor);
 }
 
 /* --- a row --- */

@@ -539,6 +539,96 @@ static void a_chain_of_millions_in_one_warp_is_exact(void **state)
         }
 }
 
+/* --- operands that change on the way --- */
+
+/* Every bit of what went in must come out again: the second half takes the first one back, and the
+ * smallest product is left. */
+static void take_back(enum dtype dtype, uint64_t n)
+{
+    const size_t size = dtype_size(dtype), part = dtype_size(dtype_part(dtype));
+    const uint64_t half = n / 2;
+    memcpy(device.a + half * size, device.a, half * size);
+    memcpy(device.b + half * size, device.b, half * size);
+    for (size_t end = part; end <= half * size; end += part)
+        device.a[half * size + end - 1] ^= (char)0x80;
+    memset(device.a + (n - 1) * size, 0, size);
+    memset(device.b + (n - 1) * size, 0, size);
+    device.a[(n - 1) * size] = 1;
+    device.b[(n - 1) * size] = 1;
+}
+
+static void check_as_it_is(enum dtype dtype, uint64_t n, bool is_warp, const char *what)
+{
+    struct grid_task task = task_of(dtype, n, 1);
+    static unsigned turn;
+    if (turn++ % every != 0)
+        return;
+    upload(n * dtype_size(dtype));
+    exact_plan(&task, &device.shape[dtype], !is_warp);
+    if (is_warp) {
+        task.form = GRID_WARP_ROW;
+        task.parts = 1;
+        task.blocks = 1;
+    }
+    run_and_compare(&task, 1, what);
+}
+
+/* Stretches of one kind each, of random length up to `longest`. */
+static void fill_stretches(enum dtype dtype, uint64_t n, uint64_t longest, bool has_odd)
+{
+    static const enum kind kinds[] = {KIND_UNIFORM, KIND_20,    KIND_UNIFORM, KIND_60,
+                                      KIND_FULL,    KIND_SMALL, KIND_LARGE,   KIND_ODD};
+    uint64_t count = 0;
+    for (uint64_t first = 0; first < n; first += count) {
+        const enum kind kind = kinds[random_bits(20) % (has_odd ? 8 : 7)];
+        const size_t at = first * dtype_size(dtype);
+        count = 1 + random_bits(40) % longest;
+        count = count < n - first ? count : n - first;
+        operand_fill(device.a + at, dtype, kind, count);
+        operand_fill(device.b + at, dtype, kind, count);
+    }
+}
+
+static void scales_may_change_on_the_way(void **state)
+{
+    (void)state;
+    require_device();
+    static const uint64_t longest[] = {3, 40, 700, 5000, 30000};
+    for (int d = 0; d < DTYPE_COUNT; d++)
+        for (size_t i = 0; i < 5 * 4; i++) {
+            const enum dtype dtype = (enum dtype)d;
+            const uint64_t n = 60001 + 2 * (i % 5);
+            if (dtype_is_integer(dtype))
+                continue;
+            fill_stretches(dtype, n, longest[i / 4], i % 4 == 3);
+            if (i % 4 < 2)
+                take_back(dtype, n);
+            check_as_it_is(dtype, n, i % 2 == 0, "stretches");
+        }
+}
+
+/* So many lanes of each warp are out of range, in some vectors: a warp may treat all like these. */
+static void any_number_of_lanes_may_be_out_of_range(void **state)
+{
+    (void)state;
+    require_device();
+    for (int d = 0; d < DTYPE_COUNT; d++)
+        for (uint64_t lanes = 1; lanes <= GRID_WARP; lanes++) {
+            const enum dtype dtype = (enum dtype)d;
+            const size_t size = dtype_size(dtype);
+            const uint64_t places = GRID_LOAD_BYTES / size, n = 20001;
+            if (dtype_is_integer(dtype))
+                continue;
+            operands_fill(device.a, device.b, dtype, lanes % 4 ? KIND_UNIFORM : KIND_20, n);
+            for (uint64_t i = 0; i < n; i += places)
+                if (i / places % GRID_WARP < lanes && random_bits(2) == 0)
+                    operand_fill(device.a + i * size, dtype, lanes % 2 ? KIND_FULL : KIND_SMALL, 1);
+            if (lanes % 3 == 0)
+                take_back(dtype, n);
+            check_as_it_is(dtype, n, lanes % 8 != 0, "lanes out of range");
+        }
+}
+
 int main(int argc, char **argv)
 {
     every = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
@@ -551,6 +641,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(many_short_rows_are_exact_one_by_one),
         cmocka_unit_test(a_row_may_come_in_several_launches),
         cmocka_unit_test(a_chain_of_millions_in_one_warp_is_exact),
+        cmocka_unit_test(scales_may_change_on_the_way),
+        cmocka_unit_test(any_number_of_lanes_may_be_out_of_range),
     };
     return cmocka_run_group_tests(tests, device_open, device_close);
 }

@@ -1,6 +1,6 @@
 /* exact_kernels.c - the exact kernels beside cuBLAS, on data of every kind: no test, but it checks.
  *
- *   bench_exact_kernels [LARGEST]      n up to LARGEST, by default 100000000
+ *   bench_exact_kernels [LARGEST [TYPE]...]      n up to LARGEST, by default 100000000; all types
  *
  * Each line: median device time from event to event with a cold L2 (a write of twice its size
  * before each run), both sides in turn. Operands repeat a block of random elements, so that the
@@ -22,27 +22,32 @@ enum { RUNS = 21, PERIOD = 1 << 20 };
 
 /* --- data --- */
 
-static const struct {
-    enum kind kind;
-    const char *name;
-} kinds[] = {{KIND_UNIFORM, "uniform"},
-             {KIND_20, "2^+-20"},
-             {KIND_60, "2^+-60"},
-             {KIND_FULL, "full range"},
-             {KIND_CANCEL, "cancel"}};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+enum pattern { PATTERN_BINADES, PATTERN_FULL, PATTERN_CANCEL, PATTERN_ZEROS };
 
-/* A number below 1 in magnitude times a power of two; for KIND_FULL any finite bit pattern. */
-static uint64_t random_real(enum dtype dtype, enum kind kind)
+/* Real numbers below 1 in magnitude times a power of two of at most `spread`. */
+static const struct data {
+    const char *name;
+    enum pattern pattern;
+    int spread;
+} datas[] = {{"uniform", PATTERN_BINADES, 0}, {"2^+-20", PATTERN_BINADES, 10},
+             {"2^+-60", PATTERN_BINADES, 30}, {"2^+-200", PATTERN_BINADES, 100},
+             {"full range", PATTERN_FULL, 0}, /* any finite bit pattern */
+             {"cancel", PATTERN_CANCEL, 30},  /* pairs that do */
+             {"half zeros", PATTERN_ZEROS, 0}};
+enum { DATAS = sizeof datas / sizeof *datas };
+
+static uint64_t random_real(enum dtype dtype, const struct data *data)
 {
     const struct layout layout = layout_of(dtype);
     const int bias = (1 << (layout.field_bits - 1)) - 1, top = 2 * bias;
-    const int spread = kind == KIND_20 ? 10 : kind == KIND_60 || kind == KIND_CANCEL ? 30 : 0;
-    int field = bias - 1 + (int)(random_bits(32) % (uint64_t)(2 * spread + 1)) - spread;
+    const uint64_t binades = 2 * (uint64_t)data->spread + 1;
+    int field = bias - 1 + (int)(random_bits(32) % binades) - data->spread;
     for (int i = 0; i < 8 && random_bits(1) == 1; i++)
         field--; /* as numbers uniform in an interval */
-    if (kind == KIND_FULL)
+    if (data->pattern == PATTERN_FULL)
         field = (int)(random_bits(32) % (uint64_t)(top + 1));
+    if (data->pattern == PATTERN_ZEROS && random_bits(1) == 1)
+        return 0;
     field = field < 0 ? 0 : field > top ? top : field;
     const uint64_t sign = random_bits(1) << (layout.field_bits + layout.fraction_bits);
     return sign | (uint64_t)field << layout.fraction_bits | random_bits(layout.fraction_bits);
@@ -53,18 +58,18 @@ static void put(char *data, enum dtype dtype, uint64_t index, uint64_t bits)
     memcpy(data + index * dtype_size(dtype), &bits, dtype_size(dtype)); /* little-endian */
 }
 
-static void fill(char *a, char *b, enum dtype dtype, enum kind kind)
+static void fill(char *a, char *b, enum dtype dtype, const struct data *data)
 {
     const uint64_t sign = (uint64_t)1 << (8 * dtype_size(dtype) - 1);
     for (uint64_t i = 0; i < PERIOD; i++) {
         uint64_t x = random_bits(63), y = random_bits(63);
         if (dtype_is_float(dtype)) {
-            x = random_real(dtype, kind);
-            y = random_real(dtype, kind);
+            x = random_real(dtype, data);
+            y = random_real(dtype, data);
         }
         put(a, dtype, i, x);
         put(b, dtype, i, y);
-        if (kind == KIND_CANCEL && dtype_is_float(dtype)) {
+        if (data->pattern == PATTERN_CANCEL && dtype_is_float(dtype)) {
             i++;
             put(a, dtype, i, x ^ sign);
             put(b, dtype, i, y);
@@ -257,15 +262,23 @@ static void compare_type(struct bench *bench, enum dtype dtype, double largest)
 {
     const size_t size = dtype_size(dtype);
     const bool is_float = dtype_is_float(dtype);
-    for (int i = 0; i < (is_float ? KINDS : 1); i++) {
-        const enum kind kind = kinds[i].kind;
-        fill(bench->a, bench->b, dtype, kind);
+    for (int i = 0; i < (is_float ? DATAS : 1); i++) {
+        const bool has_all = datas[i].pattern <= PATTERN_FULL && datas[i].spread == 0;
+        fill(bench->a, bench->b, dtype, &datas[i]);
         upload(bench->stage.d_a, bench->a, PERIOD * size, (size_t)largest * size);
         upload(bench->stage.d_b, bench->b, PERIOD * size, (size_t)largest * size);
         for (double n = 1e3; n <= largest; n *= 10)
-            if (kind == KIND_UNIFORM || kind == KIND_FULL || n * 10 > largest)
-                compare_at(bench, dtype, is_float ? kinds[i].name : "any", (uint64_t)n);
+            if (has_all || n * 10 > largest)
+                compare_at(bench, dtype, is_float ? datas[i].name : "any", (uint64_t)n);
     }
+}
+
+static bool is_wanted(enum dtype dtype, int argc, char **argv)
+{
+    bool is_named = argc <= 2;
+    for (int i = 2; i < argc; i++)
+        is_named = is_named || strcmp(argv[i], dtype_name(dtype)) == 0;
+    return is_named;
 }
 
 int main(int argc, char **argv)
@@ -278,7 +291,8 @@ int main(int argc, char **argv)
     (void)printf("%-8s %-10s %9s %9s %7s %9s %7s %6s\n", "dtype", "data", "n", "exact us", "GB/s",
                  "cuBLAS us", "GB/s", "share");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        compare_type(&bench, types[i], largest);
+        if (is_wanted(types[i], argc, argv))
+            compare_type(&bench, types[i], largest);
     bench_close(&bench);
     return bench.failed ? 1 : 0;
 }

@@ -1,5 +1,5 @@
-"""Fixtures of every folder: the real binary on a free port, watched for sanitizer reports, stopped by
-SIGTERM. A folder's own conftest.py adds to them."""
+"""Fixtures of every folder: the real binary on a free port, watched for sanitizer reports, stopped
+by SIGTERM. A folder's own conftest.py adds to them."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ import pytest
 from client import ROOT, SANITIZERS, Daemon
 from load import Fault
 
-# By itself a daemon's budget is a quarter of the machine's memory, which AddressSanitizer takes half a
-# second to forget when the daemon stops.
+# By itself a daemon's budget is a quarter of the machine's memory, which AddressSanitizer takes half
+# a second to forget when the daemon stops.
 BUDGET = {"memory_budget_bytes": 256 << 20}
 PLACED_BY_SIZE = {"cuda_min_bytes": 1 << 40}
 
@@ -49,8 +49,9 @@ def has_faults(binary):
 
 @pytest.fixture
 def start_faulty(has_faults, start_daemon, tmp_path):
-    """start_daemon() with a device cuda:0 that obeys daemon.fault; skipped where it is not built in.
-    To measure it would be most of a start: auto is the CPU, unless a test says cuda_min_bytes=0."""
+    """start_daemon() with a device cuda:0 that obeys daemon.fault; skipped where it is not built
+    in. To measure it would be most of a start: auto is the CPU, unless a test says
+    cuda_min_bytes=0."""
     if not has_faults:
         pytest.skip("built without DOTD_FAULTS")
     fault = Fault(tmp_path / "fault")

@@ -1,4 +1,4 @@
-"""A device that is lost or hangs: the worker that met it is replaced, and the next one is right again."""
+"""A device that is lost or hangs: its worker is replaced, and the next one is right again."""
 
 import os
 import signal

@@ -9,8 +9,8 @@ import pytest
 from client import ROOT, SANITIZERS, Daemon
 from load import Fault
 
-# By itself a daemon's budget is a quarter of the machine's memory, which AddressSanitizer takes half
-# a second to forget when the daemon stops.
+# By itself a daemon's budget is a quarter of the machine's memory: AddressSanitizer takes half a
+# second to forget that when the daemon stops.
 BUDGET = {"memory_budget_bytes": 256 << 20}
 PLACED_BY_SIZE = {"cuda_min_bytes": 1 << 40}
 

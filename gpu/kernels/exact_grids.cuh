@@ -16,15 +16,16 @@
  *       static void fold(char *part);         a warp's columns to its limbs, which overwrite them
  *   };
  *
- * Idea      a float64 near 1.5 * 2^52 u has the unit u. Added to it, a product is rounded to a whole
- *           multiple of u, and what was rounded off is exact and goes to the next sum, whose unit is
- *           2^STEP finer: three additions a grid, none of which rounds more than it should, and the
- *           last grid takes what is left. The finest unit divides every product in range, so nothing
- *           is lost, and each sum is an integer times its unit.
+ * Idea      a float64 near 1.5 * 2^52 u has the unit u. Added to it, a product is rounded to a
+ *           whole multiple of u, and what was rounded off is exact and goes to the next sum, whose
+ *           unit is 2^STEP finer: three additions a grid, none of which rounds more than it should,
+ *           and the last grid takes what is left. The finest unit divides every product in range,
+ *           so nothing is lost, and each sum is an integer times its unit.
  * Range     products tell the exponent of a warp's grids, the same for all lanes: then their sums
  *           are added up lane by lane as integers. A product is in range if its exponent field is
- *           neither above `top` nor below the grids' span; what is not, and what is not finite, goes
- *           into the thread's column in shared memory instead, which is not even cleared before.
+ *           neither above `top` nor below the grids' span; what is not, and what is not finite,
+ *           goes into the thread's column in shared memory instead, which is not even cleared
+ *           before.
  * Rest      a warp pays for both where its lanes differ. Once too many lanes had products out of
  *           range, all of them use their columns for a while, unseen; then they look where most
  *           products are, and the grids begin there.
@@ -253,9 +254,9 @@ template <typename Columns, int PART_COUNT, int BITS, int COUNT> class gridded
         return min(max(top, (unsigned)Columns::LOWEST_TOP), (unsigned)Columns::HIGHEST_TOP);
     }
 
-    /* All grids hold bits from 2^(top - 1022) down to 2^(top - 1022 - STEP GRIDS); a product has its
-     * lowest one at 2^(field - 1022 - BITS) or above. What is added is even or, for zeros that are
-     * in range whatever this is, the largest number. */
+    /* All grids hold bits from 2^(top - 1022) down to 2^(top - 1022 - STEP GRIDS); a product has
+     * its lowest one at 2^(field - 1022 - BITS) or above. A span's low end may be less one: then
+     * zeros are the largest numbers, and in range whatever this is. */
     static __device__ bool holds(unsigned top, const struct span &span)
     {
         const unsigned width = Columns::STEP * Columns::GRIDS - BITS;

@@ -14,9 +14,10 @@
  *       Sum(char *region, const grid_task &task);    region: the warp's shared memory
  *       void begin();                  the empty sum; or, by whole warps, begin(x, y) with each
  *                                      lane's first vectors, if they are read ahead
- *       void add(uint4 x, uint4 y);    the products of two vectors of 16 bytes; or of WIDTH, add(x[],
- *                                      y[]), of which all but the first pair may be zeros
- *       void pause();                  after at most LOADS of them, or one: carries, when it is time
+ *       void add(uint4 x, uint4 y);    the products of two vectors of 16 bytes; or, of those that
+ *                                      are read ahead, of WIDTH times two, add(x[], y[]), of which
+ *                                      all but the first ones may be zeros
+ *       void pause();                  after at most LOADS of them, or one: carries, if it is time
  *       void lap(uint4 x, uint4 y);    by whole warps, each with its last vectors, after so many as
  *                                      are ahead
  *       bool is_odd();                 some operand was not finite: what was added is of no use

@@ -268,8 +268,8 @@ template <int N> __device__ inline struct span true_span_of(const pairs<N> &fact
 }
 
 /* Operands: the factors of the products of two vectors, COUNT of each of PARTS real sums. Two pairs
- * of vectors are added at once: there are only two warps a scheduler, so that instructions must find
- * company in their own. */
+ * of vectors are added at once: there are only two warps a scheduler, so that instructions must
+ * find company in their own. */
 template <typename Operands>
 class wide_sum : public gridded<wide_columns, Operands::PARTS, PRODUCT_BITS, 2 * Operands::COUNT>
 {

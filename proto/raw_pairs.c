@@ -69,24 +69,33 @@ static enum error wrong_length(const struct raw_pairs *pairs, const char *what, 
     return problem_at(problem, bytes);
 }
 
+static bool is_announced(const struct raw_pairs *pairs)
+{
+    return pairs->announced != BODY_CHUNKED;
+}
+
 /* What the announced length does not hold is not waited for. */
 static enum error check_announced(const struct raw_pairs *pairs, struct problem *problem)
 {
-    if (pairs->announced == BODY_CHUNKED ||
-        (pairs->has_lengths ? pairs->announced == pairs->body_bytes
-                            : pairs->announced >= pairs->body_bytes))
+    if (!is_announced(pairs) || (pairs->has_lengths ? pairs->announced == pairs->body_bytes
+                                                    : pairs->announced >= pairs->body_bytes))
         return ERR_OK;
     return wrong_length(pairs, "has", pairs->announced, problem);
+}
+
+static enum error reserve(struct raw_pairs *pairs, size_t size, struct problem *problem)
+{
+    enum error err = buffer_reserve(&pairs->request->buffer, size);
+    return err == ERR_OK
+               ? err
+               : problem_set(problem, err, "no memory for %zu bytes of operands", pairs->used);
 }
 
 static enum error lengths_end(struct raw_pairs *pairs, struct problem *problem)
 {
     pairs->has_lengths = true;
     enum error err = check_announced(pairs, problem);
-    if (err == ERR_OK && pairs->used > 0 &&
-        buffer_reserve(&pairs->request->buffer, pairs->used) != ERR_OK)
-        err = problem_set(problem, ERR_NOMEM, "no memory for %zu bytes of operands", pairs->used);
-    return err;
+    return err == ERR_OK && is_announced(pairs) ? reserve(pairs, pairs->used, problem) : err;
 }
 
 static enum error take_count(struct raw_pairs *pairs, uint64_t count, struct problem *problem)
@@ -175,19 +184,26 @@ static void go_on(struct raw_pairs *pairs)
     }
 }
 
-/* Of the operand in hand. Returns how much it took. */
-static size_t feed_elements(struct raw_pairs *pairs, const char *data, size_t size)
+/* Of the operand in hand. Returns in *ret_used how much it took. */
+static enum error feed_elements(struct raw_pairs *pairs, const char *data, size_t size,
+                                size_t *ret_used, struct problem *problem)
 {
+    struct buffer *buffer = &pairs->request->buffer;
     const struct tensor *tensor = tensor_at(pairs, pairs->operand);
     const size_t left = tensor_bytes(pairs, tensor) - pairs->operand_bytes;
-    const size_t piece = size < left ? size : left;
-    char *to = (char *)pairs->request->buffer.block.data + tensor->offset + pairs->operand_bytes;
+    const size_t piece = size < left ? size : left, at = tensor->offset + pairs->operand_bytes;
+    enum error err = reserve(pairs, at + piece, problem);
+    if (err != ERR_OK)
+        return err;
+    char *to = (char *)buffer->block.data + at;
     if (pairs->used >= LARGE_BYTES)
         copy_past_cache(to, data, piece);
     else
         memcpy(to, data, piece);
+    buffer->used = at + piece;
     pairs->operand_bytes += piece;
-    return piece;
+    *ret_used = piece;
+    return ERR_OK;
 }
 
 enum error raw_pairs_feed(struct raw_pairs *pairs, const char *data, size_t size,
@@ -201,7 +217,7 @@ enum error raw_pairs_feed(struct raw_pairs *pairs, const char *data, size_t size
         if (!pairs->has_lengths)
             err = feed_number(pairs, data, size, &taken, problem);
         else
-            taken = feed_elements(pairs, data, size);
+            err = feed_elements(pairs, data, size, &taken, problem);
         if (pairs->has_lengths)
             go_on(pairs);
         pairs->received_bytes += taken;
@@ -216,6 +232,9 @@ enum error raw_pairs_finish(struct raw_pairs *pairs, struct problem *problem)
     if (!is_whole(pairs))
         return wrong_length(pairs, "ends after", pairs->received_bytes, problem);
     struct request *request = pairs->request;
+    enum error err = reserve(pairs, pairs->used, problem);
+    if (err != ERR_OK)
+        return err;
     request->buffer.used = pairs->used;
     if (request->options.order != ORDER_BIG)
         return ERR_OK;

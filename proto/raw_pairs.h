@@ -3,7 +3,8 @@
  *
  * Door: raw_pairs_create(), raw_pairs_feed() with pieces cut anywhere, raw_pairs_finish(). Numbers
  * are 64 bits in the byte order of the elements. Once the lengths are there, every place is known:
- * the buffer is sized once, each operand begins aligned, and a byte is copied once.
+ * each operand begins aligned, and a byte is copied once. The buffer is sized once where the body's
+ * length was announced. Else it grows as elements come: 16 bytes could claim all memory.
  */
 #ifndef PROTO_RAW_PAIRS_H
 #define PROTO_RAW_PAIRS_H

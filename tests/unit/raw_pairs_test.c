@@ -152,6 +152,24 @@ static void lengths_that_do_not_fit_are_refused(void **state)
         }
 }
 
+static void lengths_alone_take_no_memory(void **state)
+{
+    (void)state;
+    const uint64_t numbers[] = {1, 500};
+    for (size_t bytes = 0; bytes <= 40; bytes += 40) {
+        struct body body = {.size = 0};
+        struct request request;
+        struct problem problem;
+        put_numbers(&body, numbers, 2);
+        body.size += bytes;
+        assert_int_equal(
+            decode(&request, "dtype=f4&layout=pairs", &body, BODY_CHUNKED, BODY_MAX, &problem),
+            ERR_LENGTH);
+        assert_in_range(request.buffer.block.size, bytes, 2 * bytes);
+        request_fini(&request);
+    }
+}
+
 static void shapes_are_not_given_twice(void **state)
 {
     (void)state;
@@ -171,6 +189,7 @@ int main(void)
         cmocka_unit_test(pairs_land_however_their_body_is_cut),
         cmocka_unit_test(no_pairs_are_no_results),
         cmocka_unit_test(lengths_that_do_not_fit_are_refused),
+        cmocka_unit_test(lengths_alone_take_no_memory),
         cmocka_unit_test(shapes_are_not_given_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

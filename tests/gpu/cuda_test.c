@@ -348,6 +348,27 @@ static void cuda_takes_pairs_of_mixed_lengths(void **state)
     gpu_close(gpu);
 }
 
+/* So much that copying it with them would cost more than a copy for each. */
+static void cuda_leaves_out_what_lies_between_operands(void **state)
+{
+    (void)state;
+    enum { PAIRS = 8, GAP = 1 << 20, N = 1003 };
+    struct gpu *gpu = open_gpu(wide_config);
+    for (enum dtype dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        struct tensor_pair pairs[PAIRS];
+        struct trial trial;
+        trial_init(&trial, gpu, 16 << 20);
+        for (size_t i = 0; i < PAIRS; i++) {
+            trial.used += GAP;
+            pairs[i] = trial_pair(&trial, dtype, KIND_60, vector(N), vector(N), i, i % 3);
+        }
+        plan(&trial, pairs, PAIRS);
+        check(&trial, dtype, KIND_60, "pairs far apart");
+        trial_fini(&trial);
+    }
+    gpu_close(gpu);
+}
+
 /* A job of the batch test: of every type, accuracy and length. */
 static void batch_job(struct gpu *gpu, struct trial *trial, size_t i)
 {
@@ -546,6 +567,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(cuda_takes_operands_at_any_element),
         cmocka_unit_test(cuda_broadcasts),
         cmocka_unit_test(cuda_takes_pairs_of_mixed_lengths),
+        cmocka_unit_test(cuda_leaves_out_what_lies_between_operands),
         cmocka_unit_test(cuda_keeps_the_jobs_of_a_batch_apart),
         cmocka_unit_test(cuda_works_in_pieces_when_the_arena_is_small),
         cmocka_unit_test(cuda_takes_memory_that_is_not_pinned),

@@ -2,7 +2,7 @@
  *
  *   bench_exact_kernels [LARGEST [TYPE]...]      n up to LARGEST, by default 100000000; all types
  *
- * Each line: median device time from event to event with a cold L2 (a write of twice its size
+ * Each line: median device time from event to event with a cold L2 (a read of twice its size
  * before each run), both sides in turn. Operands repeat a block of random elements, so that the
  * host knows the exact sum of any length; a line that says WRONG makes the program fail. cuBLAS
  * computes no exact sum, and none of int8.

@@ -3,13 +3,22 @@
 import contextlib
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 
-from report import ROOT
+from report import BUILD, ROOT
 
-BUILD = ROOT / "build/bench"
+
+def require(binary, *commands):
+    """Ends with what is missing: the program to measure, or one that measuring takes."""
+    if not pathlib.Path(binary).exists():
+        sys.exit(f"{binary} is not there: deploy/run --once builds dotd")
+    for command in commands:
+        if shutil.which(command) is None:
+            sys.exit(f"{command} is missing: apt-get install {command}")
 
 
 def compile_beside(name):

@@ -1,4 +1,4 @@
-"""Results of a measurement: where it was made, and the file that keeps them."""
+"""Results of a measurement: where it was made, and the file that it leaves."""
 
 import datetime
 import os
@@ -8,6 +8,7 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build/bench"
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -26,8 +27,10 @@ def machine(*more):
 
 
 def write(name, title, text):
-    """Writes and prints a file of results."""
+    """Prints a file of results and leaves it in the build folder: of those in results/, to which
+    words were added, no run replaces one."""
     date = datetime.date.today().isoformat()
-    path = ROOT / f"tests/bench/results/{date}-{name}-{CORES}-cores.md"
+    path = BUILD / f"{date}-{name}-{CORES}-cores.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"# {title}, {date}\n\n{text}")
     print(path.read_text() + f"\nwritten to {path.relative_to(ROOT)}")

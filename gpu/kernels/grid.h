@@ -55,8 +55,8 @@ struct grid_task {
     uint32_t result_dtype;             /* enum dtype; of exact tasks */
     uint32_t conjugate;                /* a's elements, if complex: 1 */
     uint32_t is_final;                 /* of exact split rows: these are the row's last products */
-    uint32_t team;                     /* grid_plan(): lanes a row of GRID_TILE_ROW */
-    uint32_t height;                   /* grid_plan(): rows of a tile */
+    uint32_t team;                     /* grid_tile(): lanes a row of GRID_TILE_ROW */
+    uint32_t height;                   /* grid_tile(): rows of a tile */
 };
 
 /* Sets blocks, parts and form, team and height. capacity: blocks that the device holds at once. */

@@ -146,6 +146,8 @@ template <typename Sum>
 __device__ __attribute__((noinline)) void add_generally(char *region, const struct grid_task &task,
                                                         uint32_t index, struct exact_row *ret)
 {
+    if constexpr (Sum::AHEAD > 0)
+        static_assert(Sum::WIDTH == 1, "the ring has room for one pair");
     const unsigned lane = threadIdx.x % GRID_WARP;
     char *ring = region + Sum::PARTS * Sum::PART_BYTES + lane * GRID_LOAD_BYTES;
     Sum sum(region, task);

@@ -567,7 +567,7 @@ static int64_t load_of(struct gpu *gpu, int device, const struct job *job)
         .base = job->base,
         .bytes = job->bytes,
         .term_count = job->term_count,
-        .row_count = job->value_count / (dtype_is_complex(job->task->dtype) ? 2 : 1),
+        .row_count = job->value_count / dtype_part_count(job->task->dtype),
         .dtype = job->task->dtype,
         .accuracy = job->accuracy,
     };

@@ -20,11 +20,6 @@ enum { PIECE = 1 << 19 };
 
 static const double deposit_limit = 0x1p278; /* exact_add_float64() of float32's layout (limbs.h) */
 
-static int parts_of(const struct partial *partial)
-{
-    return dtype_is_complex(partial->sum.dtype) ? 2 : 1;
-}
-
 static bool is_exact(const struct partial *partial)
 {
     return partial->accuracy == ACCURACY_EXACT || dtype_is_integer(partial->sum.dtype);
@@ -59,14 +54,14 @@ void partial_add_fast(struct partial *partial, const struct dot_value piece[2], 
                       const void *a, const void *b, uint64_t n)
 {
     assert(!is_exact(partial));
-    const int parts = parts_of(partial);
+    const unsigned parts = dtype_part_count(partial->sum.dtype);
     partial->n += n;
-    for (int i = 0; i < parts; i++)
+    for (unsigned i = 0; i < parts; i++)
         if (!can_deposit(partial, &piece[i])) {
             exact_sum_add(&partial->sum, a, b, n);
             return;
         }
-    for (int i = 0; i < parts; i++) {
+    for (unsigned i = 0; i < parts; i++) {
         uint64_t terms = (uint64_t)parts * n;
         double bound = bound_of_sum(partial->sum.dtype, terms, depth, piece[i].sum_abs);
         partial->error_bound[i] = add_up(partial->error_bound[i], bound);
@@ -120,7 +115,7 @@ void partial_merge(struct partial *partial, const struct partial *other)
 {
     assert(partial->accuracy == other->accuracy);
     partial->n += other->n;
-    for (int i = 0; i < parts_of(partial); i++)
+    for (unsigned i = 0; i < dtype_part_count(partial->sum.dtype); i++)
         partial->error_bound[i] = add_up(partial->error_bound[i], other->error_bound[i]);
     exact_sum_merge(&partial->sum, &other->sum);
 }
@@ -132,7 +127,7 @@ void partial_merge(struct partial *partial, const struct partial *other)
 static void settle_fast(struct partial *partial, struct dot_value *value)
 {
     exact_sum_round(&partial->sum, DTYPE_FLOAT64, value);
-    for (int i = 0; i < parts_of(partial); i++) {
+    for (unsigned i = 0; i < dtype_part_count(partial->sum.dtype); i++) {
         if (partial->sum.part[i].special != 0)
             continue;
         value[i].error_bound = add_up(value[i].error_bound, partial->error_bound[i]);

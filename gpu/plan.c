@@ -74,11 +74,6 @@ static uint64_t product(const uint64_t *dim, int count)
     return total;
 }
 
-static size_t values_a_result(const struct tensor_pair *pair)
-{
-    return dtype_is_complex(pair->a.dtype) ? 2 : 1;
-}
-
 /* What a pair adds to a job. Empty sums have values (zeros) but no task. */
 struct need {
     size_t tasks, values;
@@ -92,7 +87,7 @@ static struct need need_of(const struct tensor_pair *pair, const struct axes *ax
     assert(n == tensor_length(&pair->b) && pair->a.dtype == pair->b.dtype);
     return (struct need){
         .tasks = n == 0 || results == 0 ? 0 : product(axes->dim, outer),
-        .values = results * values_a_result(pair),
+        .values = results * dtype_part_count(pair->a.dtype),
         .terms = results * n,
     };
 }
@@ -123,7 +118,7 @@ static void tasks_of(struct dot_task *ret, size_t count, const struct tensor_pai
     size_t size = dtype_size(pair->a.dtype);
     for (size_t i = 0; i < count; i++) {
         ret[i] = inner;
-        ret[i].first = first + i * inner.rows[0] * inner.rows[1] * values_a_result(pair);
+        ret[i].first = first + i * inner.rows[0] * inner.rows[1] * dtype_part_count(pair->a.dtype);
         size_t index = i;
         for (int axis = axes->rank - 3; axis >= 0; axis--) {
             uint64_t step = index % axes->dim[axis];
@@ -164,7 +159,7 @@ static void plan_vectors(struct job *job, const struct tensor_pair *pair)
     job->task = &job->task_one;
     job->task_count = job->task_one.n > 0;
     job->value = job->value_one;
-    job->value_count = values_a_result(pair);
+    job->value_count = dtype_part_count(pair->a.dtype);
     job->term_count = job->task_one.n;
 }
 

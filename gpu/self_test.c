@@ -227,7 +227,7 @@ static void put_bits(char *data, size_t size, uint64_t index, uint64_t bits)
 static void fill_row(char *data, enum dtype dtype, uint64_t n, bool is_a, uint64_t *state)
 {
     const struct form form = form_of(dtype_part(dtype));
-    const uint64_t parts = dtype_is_complex(dtype) ? 2 : 1;
+    const uint64_t parts = dtype_part_count(dtype);
     const bool is_zero = is_a && dtype == DTYPE_UINT8;
     for (uint64_t i = 0; i + 1 < n; i += 2)
         for (uint64_t j = 0; j < parts; j++) {
@@ -244,7 +244,7 @@ static void put_rest(char *data, enum dtype dtype, uint64_t n, bool is_a, enum r
 {
     const enum dtype part = dtype_part(dtype);
     const struct form form = form_of(part);
-    const uint64_t parts = dtype_is_complex(dtype) ? 2 : 1;
+    const uint64_t parts = dtype_part_count(dtype);
     for (uint64_t j = 0; j < parts; j++) {
         uint64_t number = j == 0 ? number_bits(part, is_a ? 3 : 5) : 0;
         uint64_t bits = rest == REST_ANY ? any_bits(&form, state) : number;
@@ -341,8 +341,8 @@ static enum error compare_exact(struct gpu *gpu, int device, enum dtype dtype, u
 /* 15, and nothing imaginary. */
 static void expect_fifteen(enum dtype dtype, struct dot_value *ret)
 {
-    const int step = dtype_is_complex(dtype) ? 2 : 1;
-    for (int i = 0; i < EXACT_ROWS * step; i += step) {
+    const unsigned step = dtype_part_count(dtype);
+    for (unsigned i = 0; i < EXACT_ROWS * step; i += step) {
         ret[i].sum = 15;
         ret[i].integer[0] = dtype_is_integer(dtype) ? 15 : 0;
     }

@@ -30,11 +30,6 @@ static uint64_t weight_of(enum dtype dtype)
     return dtype_is_complex(dtype) ? 4 : 1;
 }
 
-static size_t values_of(enum dtype dtype)
-{
-    return dtype_is_complex(dtype) ? 2 : 1;
-}
-
 static uint64_t row_count(const struct dot_task *task)
 {
     return task->rows[0] * task->rows[1];
@@ -96,7 +91,7 @@ static struct dot_task row_of(const struct dot_task *task, uint64_t row)
         .a = task->a + (i * task->stride_a[0] + j * task->stride_a[1]) * size,
         .b = task->b + (i * task->stride_b[0] + j * task->stride_b[1]) * size,
         .rows = {1, 1},
-        .first = task->first + row * values_of(task->dtype),
+        .first = task->first + row * dtype_part_count(task->dtype),
         .dtype = task->dtype,
     };
 }
@@ -117,7 +112,7 @@ static void take_part(struct slice_cursor *cursor, const struct slice_limit *lim
     part.a += cursor->done * size;
     part.b += cursor->done * size;
     ret->job.value = ret->job.value_one;
-    ret->job.value_count = values_of(task->dtype);
+    ret->job.value_count = dtype_part_count(task->dtype);
     ret->job.task_one = part;
     ret->job.term_count = part.n;
     cursor->done = ret->ends_row ? 0 : cursor->done + part.n;

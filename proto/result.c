@@ -32,7 +32,7 @@ static enum dtype number_dtype(const struct request *request)
 
 static uint64_t number_count(const struct request *request)
 {
-    return request->result_count * (dtype_is_complex(request->options.result_dtype) ? 2 : 1);
+    return request->result_count * dtype_part_count(request->options.result_dtype);
 }
 
 void result_round(struct result *result)

@@ -67,6 +67,11 @@ enum dtype dtype_part(enum dtype dtype)
     return dtype == DTYPE_COMPLEX128 ? DTYPE_FLOAT64 : dtype;
 }
 
+unsigned dtype_part_count(enum dtype dtype)
+{
+    return dtype_is_complex(dtype) ? 2 : 1;
+}
+
 /* An empty column is no name. */
 static bool is_same(const char *name, const char *column)
 {

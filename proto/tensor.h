@@ -50,6 +50,9 @@ const char *dtype_name(enum dtype dtype);  /* the long name */
 const char *dtype_oip(enum dtype dtype);   /* "FP32"; "": the Open Inference Protocol has none */
 const char *dtype_list(void);              /* "float32, float64": for details of problems */
 
+/* Numbers in an element, and in a sum: 2 of a complex type, else 1. */
+unsigned dtype_part_count(enum dtype dtype);
+
 /* Reads any alias ("float32", "f32", "<f4", "FP32", ">f4", "|u1"). ERR_DTYPE when it is none. */
 enum error dtype_parse(const char *name, enum dtype *ret, enum byte_order *ret_order);
 

@@ -306,11 +306,6 @@ static void add_integer_row(struct exact_sum *sum, const void *a, const void *b,
 
 /* --- the door --- */
 
-static int parts_of(const struct exact_sum *sum)
-{
-    return dtype_is_complex(sum->dtype) ? 2 : 1;
-}
-
 void exact_sum_init(struct exact_sum *sum, const struct cpu_kernel *kernel, enum dtype dtype,
                     bool conjugate, bool wants_abs)
 {
@@ -320,7 +315,7 @@ void exact_sum_init(struct exact_sum *sum, const struct cpu_kernel *kernel, enum
     sum->dtype = dtype;
     sum->conjugate = conjugate;
     sum->wants_abs = wants_abs;
-    for (int i = 0; i < parts_of(sum); i++)
+    for (unsigned i = 0; i < dtype_part_count(dtype); i++)
         exact_part_init(&sum->part[i], dtype);
 }
 
@@ -340,12 +335,12 @@ void exact_sum_add(struct exact_sum *sum, const void *a, const void *b, uint64_t
 void exact_sum_merge(struct exact_sum *sum, const struct exact_sum *other)
 {
     assert(sum->dtype == other->dtype);
-    for (int i = 0; i < parts_of(sum); i++)
+    for (unsigned i = 0; i < dtype_part_count(sum->dtype); i++)
         exact_part_merge(&sum->part[i], &other->part[i]);
 }
 
 void exact_sum_round(struct exact_sum *sum, enum dtype result_dtype, struct dot_value *value)
 {
-    for (int i = 0; i < parts_of(sum); i++)
+    for (unsigned i = 0; i < dtype_part_count(sum->dtype); i++)
         exact_part_round(&sum->part[i], sum->dtype, result_dtype, &value[i]);
 }

@@ -11,7 +11,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/cuda_batch.h"
-#include "gpu/cuda_round.h"
+#include "gpu/cuda_check.h"
 
 struct backend_device {
     int index;                 /* fixed after open */

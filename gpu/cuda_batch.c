@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "gpu/bound.h"
+#include "gpu/cuda_check.h"
 #include "gpu/cuda_round.h"
 #include "gpu/kernels/grid.h"
 #include "gpu/partial.h"
@@ -130,11 +131,6 @@ static enum error add_staged(struct cuda_batch *batch, const struct piece *piece
 
 /* --- cutting --- */
 
-static uint64_t values_a_row(enum dtype dtype)
-{
-    return dtype_is_complex(dtype) ? 2 : 1;
-}
-
 /* What a row's parts added up to. depth: of the deepest part, plus the additions of parts. */
 static void settle_parts(const struct piece *row, uint64_t depth)
 {
@@ -158,7 +154,7 @@ static enum error add_exact_sum(struct cuda_batch *batch, const struct piece *ro
     enum error error = cuda_round_take_sum(batch->round, &sum);
     if (error != ERR_OK)
         return error;
-    for (uint64_t i = 0; i < values_a_row(row->task.dtype); i++)
+    for (unsigned i = 0; i < dtype_part_count(row->task.dtype); i++)
         sum.part[i].sum_abs = job->value[row->task.first + i].sum_abs;
     partial_add_exact(job->partial, &sum, row->task.n);
     return ERR_OK;
@@ -204,7 +200,7 @@ static struct piece piece_halve(struct piece *piece)
     rest.task.rows[axis] -= kept;
     rest.task.a += kept * rest.task.stride_a[axis] * size;
     rest.task.b += kept * rest.task.stride_b[axis] * size;
-    rest.task.first += kept * (axis == 0 ? rest.value_stride : values_a_row(piece->task.dtype));
+    rest.task.first += kept * (axis == 0 ? rest.value_stride : dtype_part_count(piece->task.dtype));
     return rest;
 }
 
@@ -286,7 +282,7 @@ static enum error job_place(struct cuda_batch *batch, const struct cuda_pinned *
 static enum error task_add(struct cuda_batch *batch, struct job *job, const struct dot_task *task,
                            const struct placed *placed)
 {
-    const uint64_t stride = task->rows[1] * values_a_row(task->dtype);
+    const uint64_t stride = task->rows[1] * dtype_part_count(task->dtype);
     const struct piece piece = {
         .job = job,
         .task = *task,

@@ -1,30 +1,18 @@
-/* cuda_round.c - tables, launches and results of one round (see cuda_round.h). */
+/* cuda_round.c - the launches of one round (see cuda_round.h). */
 #include "gpu/cuda_round.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "gpu/bound.h"
+#include "gpu/cuda_check.h"
+#include "gpu/cuda_tables.h"
 #include "gpu/kernels/exact.h"
 #include "gpu/kernels/grid_atomic.h"
 
 enum {
-    ROUND_TASKS = 4096,
-    ROUND_BLOCKS = 65536,
-    ROUND_VALUES = 2 * ROUND_ROWS, /* of complex rows there are two a row */
-    ROUND_TOTALS = ROUND_TASKS,    /* exact rows of several blocks */
-    TOTAL_OF_PARTS = 0,            /* kept for a row that is computed in parts */
-    KINDS = 2 * DTYPE_COUNT,       /* of kernels: one a type, fast, and one, exact */
-};
-
-/* What a task is for. An exact job that wants its sum of absolute values gets a second task, of the
- * fast kernel, of which only that sum is used. */
-enum purpose { PURPOSE_FAST, PURPOSE_ABS, PURPOSE_EXACT };
-
-struct entry {
-    struct piece piece;
-    enum purpose purpose;
+    TOTAL_OF_PARTS = 0,      /* kept for a row that is computed in parts */
+    KINDS = 2 * DTYPE_COUNT, /* of kernels: one a type, fast, and one, exact */
 };
 
 /* What a kernel has to do in a round. */
@@ -47,96 +35,21 @@ struct cuda_round {
     uint32_t capacity[DTYPE_COUNT];        /* of the fast kernels: blocks held at once */
     struct exact_shape shape[DTYPE_COUNT]; /* of the exact kernels */
     uint32_t most_blocks;                  /* of any task */
-    struct grid_sum *d_split;              /* device memory, [ROUND_VALUES]: sums of split rows */
-    struct grid_sum *split;                /* pinned, [ROUND_VALUES]: their copy */
-    struct grid_sum *sum, *d_sum;      /* pinned and mapped, [ROUND_VALUES]: stored by kernels */
-    struct dot_value *value, *d_value; /* pinned and mapped, [ROUND_VALUES]: exact results */
-    struct exact_row *row, *d_row;     /* pinned and mapped, [ROUND_VALUES]: those of tiles */
-    struct exact_total *d_total;       /* device memory, [ROUND_TOTALS]: zero between rows */
-    struct exact_total *total;         /* pinned: a copy of TOTAL_OF_PARTS */
-    struct grid_task *task, *d_task;   /* pinned and mapped, [ROUND_TASKS]: the table */
-    uint32_t *task_of_block, *d_task_of_block; /* pinned and mapped, [ROUND_BLOCKS] */
-    struct entry *entry;                       /* heap, [ROUND_TASKS]: what each task is for */
-    uint32_t task_count, block_count, sum_count, split_count, value_count, total_count;
-    uint32_t blocks_most;       /* block_count will not pass it */
+    struct cuda_tables tables;
+    uint32_t blocks_most;       /* the table's block_count will not pass it */
     struct load load[KINDS];    /* by kind_of() */
     bool has_copies;            /* of the round: MARK_IN_BEGIN was recorded */
     struct backend_times times; /* of the batch so far */
     struct problem *problem;    /* the caller's, while a batch is computed */
 };
 
-enum error cuda_check(cudaError_t status, const char *what, struct problem *problem)
-{
-    if (status == cudaSuccess)
-        return ERR_OK;
-    const bool is_short = status == cudaErrorMemoryAllocation;
-    if (is_short)
-        (void)cudaGetLastError(); /* told; it is not to be found by a later call */
-    return problem_set(problem, is_short ? ERR_NOMEM : ERR_DEVICE, "%s: %s (%s)", what,
-                       cudaGetErrorString(status), cudaGetErrorName(status));
-}
-
 /* --- creation --- */
 
 static enum error zero_totals(struct cuda_round *round, uint32_t count, struct problem *problem)
 {
-    return cuda_check(
-        cudaMemsetAsync(round->d_total, 0, count * sizeof *round->d_total, round->stream),
-        "zeroing exact sums", problem);
-}
-
-static enum error allocate_device(struct cuda_round *round, struct problem *problem)
-{
-    const size_t total_bytes = ROUND_TOTALS * sizeof *round->d_total;
-    enum error error =
-        cuda_check(cudaMalloc((void **)&round->d_split, ROUND_VALUES * sizeof *round->d_split),
-                   "device memory for sums", problem);
-    if (error == ERR_OK)
-        error = cuda_check(cudaMalloc((void **)&round->d_total, total_bytes),
-                           "device memory for exact sums", problem);
-    return error == ERR_OK ? zero_totals(round, ROUND_TOTALS, problem) : error;
-}
-
-/* Pinned memory that kernels reach as *ret_device. */
-static enum error allocate_mapped(void **ret_host, void **ret_device, size_t size,
-                                  struct problem *problem)
-{
-    enum error error =
-        cuda_check(cudaHostAlloc(ret_host, size, cudaHostAllocMapped), "pinned memory", problem);
-    if (error == ERR_OK)
-        error = cuda_check(cudaHostGetDevicePointer(ret_device, *ret_host, 0),
-                           "address of pinned memory", problem);
-    return error;
-}
-
-static enum error allocate_host(struct cuda_round *round, struct problem *problem)
-{
-    round->entry = calloc(ROUND_TASKS, sizeof *round->entry);
-    if (round->entry == NULL)
-        return problem_set(problem, ERR_NOMEM, "no memory for a round's pieces");
-    enum error error = allocate_mapped((void **)&round->task, (void **)&round->d_task,
-                                       ROUND_TASKS * sizeof *round->task, problem);
-    if (error == ERR_OK)
-        error = allocate_mapped((void **)&round->task_of_block, (void **)&round->d_task_of_block,
-                                ROUND_BLOCKS * sizeof *round->task_of_block, problem);
-    if (error == ERR_OK)
-        error = allocate_mapped((void **)&round->sum, (void **)&round->d_sum,
-                                ROUND_VALUES * sizeof *round->sum, problem);
-    if (error == ERR_OK)
-        error = allocate_mapped((void **)&round->value, (void **)&round->d_value,
-                                ROUND_VALUES * sizeof *round->value, problem);
-    if (error == ERR_OK)
-        error = allocate_mapped((void **)&round->row, (void **)&round->d_row,
-                                ROUND_VALUES * sizeof *round->row, problem);
-    if (error == ERR_OK)
-        error = cuda_check(cudaHostAlloc((void **)&round->split,
-                                         ROUND_VALUES * sizeof *round->split, cudaHostAllocDefault),
-                           "pinned memory for sums", problem);
-    if (error == ERR_OK)
-        error = cuda_check(
-            cudaHostAlloc((void **)&round->total, sizeof *round->total, cudaHostAllocDefault),
-            "pinned memory for an exact sum", problem);
-    return error;
+    return cuda_check(cudaMemsetAsync(round->tables.d_total, 0,
+                                      count * sizeof *round->tables.d_total, round->stream),
+                      "zeroing exact sums", problem);
 }
 
 static enum error create_stream(struct cuda_round *round, struct problem *problem)
@@ -198,9 +111,9 @@ enum error cuda_round_create(struct cuda_round **ret, struct problem *problem)
     if (error == ERR_OK)
         error = create_stream(round, problem);
     if (error == ERR_OK)
-        error = allocate_device(round, problem);
+        error = cuda_tables_open(&round->tables, problem);
     if (error == ERR_OK)
-        error = allocate_host(round, problem);
+        error = zero_totals(round, ROUND_TOTALS, problem);
     if (error != ERR_OK) {
         cuda_round_destroy(round); /* accepts a half-built round */
         return error;
@@ -220,16 +133,7 @@ void cuda_round_destroy(struct cuda_round *round)
             (void)cudaEventDestroy(round->event[mark]);
     if (round->stream != NULL)
         (void)cudaStreamDestroy(round->stream);
-    (void)cudaFree(round->d_split);
-    (void)cudaFree(round->d_total);
-    (void)cudaFreeHost(round->total);
-    (void)cudaFreeHost(round->split);
-    (void)cudaFreeHost(round->row);
-    (void)cudaFreeHost(round->value);
-    (void)cudaFreeHost(round->sum);
-    (void)cudaFreeHost(round->task_of_block);
-    (void)cudaFreeHost(round->task);
-    free(round->entry);
+    cuda_tables_close(&round->tables);
     free(round);
 }
 
@@ -237,9 +141,8 @@ void cuda_round_destroy(struct cuda_round *round)
 
 static void round_clear(struct cuda_round *round)
 {
-    round->task_count = round->block_count = 0;
-    round->sum_count = round->split_count = round->value_count = 0;
-    round->total_count = TOTAL_OF_PARTS + 1;
+    cuda_tables_clear(&round->tables);
+    round->tables.total_count = TOTAL_OF_PARTS + 1;
     round->blocks_most = 0;
     for (int kind = 0; kind < KINDS; kind++)
         round->load[kind] = (struct load){0};
@@ -288,18 +191,14 @@ bool piece_is_exact(const struct piece *piece)
     return piece->job->accuracy == ACCURACY_EXACT || dtype_is_integer(piece->task.dtype);
 }
 
-static uint32_t parts_of(enum dtype dtype)
-{
-    return dtype_is_complex(dtype) ? 2 : 1;
-}
-
 /* For a piece's task and the one for its absolute values. */
 static bool has_room(const struct cuda_round *round, uint32_t rows)
 {
+    const struct cuda_tables *tables = &round->tables;
     const uint32_t values = 2 * rows;
-    return round->task_count + 2 <= ROUND_TASKS && round->sum_count + values <= ROUND_VALUES &&
-           round->split_count + values <= ROUND_VALUES &&
-           round->value_count + values <= ROUND_VALUES &&
+    return tables->task_count + 2 <= ROUND_TASKS && tables->sum_count + values <= ROUND_VALUES &&
+           tables->split_count + values <= ROUND_VALUES &&
+           tables->value_count + values <= ROUND_VALUES &&
            round->blocks_most + 2 * (1 + GRID_FULL) * round->most_blocks <= ROUND_BLOCKS;
 }
 
@@ -356,20 +255,22 @@ static void count_load(struct cuda_round *round, const struct grid_task *task, b
 static void append(struct cuda_round *round, const struct piece *piece, enum purpose purpose,
                    const struct grid_task *task)
 {
-    round->entry[round->task_count] = (struct entry){*piece, purpose};
-    round->task[round->task_count++] = *task;
+    struct cuda_tables *tables = &round->tables;
+    tables->entry[tables->task_count] = (struct entry){*piece, purpose};
+    tables->task[tables->task_count++] = *task;
     count_load(round, task, purpose == PURPOSE_EXACT, piece->kind == PIECE_ROWS);
 }
 
 static void append_fast(struct cuda_round *round, const struct piece *piece, enum purpose purpose,
                         struct grid_task task)
 {
-    const uint32_t values = task.rows * parts_of((enum dtype)task.dtype);
+    struct cuda_tables *tables = &round->tables;
+    const uint32_t values = task.rows * dtype_part_count((enum dtype)task.dtype);
     grid_plan(&task, round->capacity[task.dtype]);
-    task.result = round->sum_count;
-    task.total = round->split_count;
-    round->sum_count += values; /* also of rows that are split: they may not stay so */
-    round->split_count += task.form == GRID_SPLIT_ROW ? values : 0;
+    task.result = tables->sum_count;
+    task.total = tables->split_count;
+    tables->sum_count += values; /* also of rows that are split: they may not stay so */
+    tables->split_count += task.form == GRID_SPLIT_ROW ? values : 0;
     append(round, piece, purpose, &task);
 }
 
@@ -377,21 +278,22 @@ static void append_fast(struct cuda_round *round, const struct piece *piece, enu
 static enum error append_exact(struct cuda_round *round, const struct piece *piece,
                                struct grid_task task)
 {
+    struct cuda_tables *tables = &round->tables;
     exact_plan(&task, &round->shape[task.dtype], piece->kind != PIECE_ROWS);
     const uint32_t totals = task.form == GRID_SPLIT_ROW ? task.rows : 0;
     if (piece->kind != PIECE_ROWS) {
         task.total = TOTAL_OF_PARTS;
     } else {
-        if (round->total_count + totals > ROUND_TOTALS) {
+        if (tables->total_count + totals > ROUND_TOTALS) {
             enum error error = cuda_round_flush(round);
             if (error != ERR_OK)
                 return error;
         }
-        task.total = round->total_count;
-        round->total_count += totals;
+        task.total = tables->total_count;
+        tables->total_count += totals;
     }
-    task.result = round->value_count;
-    round->value_count += task.rows * parts_of((enum dtype)task.dtype);
+    task.result = tables->value_count;
+    tables->value_count += task.rows * dtype_part_count((enum dtype)task.dtype);
     append(round, piece, PURPOSE_EXACT, &task);
     return ERR_OK;
 }
@@ -427,22 +329,23 @@ uint64_t cuda_round_depth(const struct cuda_round *round, enum dtype dtype, uint
 static bool is_of(const struct cuda_round *round, uint32_t index, enum dtype dtype, bool is_exact,
                   bool has_tiles)
 {
-    return round->task[index].dtype == dtype &&
-           (round->entry[index].purpose == PURPOSE_EXACT) == is_exact &&
-           (round->task[index].form == GRID_TILE_ROW) == has_tiles;
+    const struct grid_task *task = &round->tables.task[index];
+    return task->dtype == dtype &&
+           (round->tables.entry[index].purpose == PURPOSE_EXACT) == is_exact &&
+           (task->form == GRID_TILE_ROW) == has_tiles;
 }
 
 /* Of tasks that together have blocks enough, each gets its share. Parts of a row keep the depth
  * that they were promised (cuda_round_depth()), and their places. */
 static void share_blocks(const struct cuda_round *round, uint32_t index)
 {
-    struct grid_task *task = &round->task[index];
-    const bool is_exact = round->entry[index].purpose == PURPOSE_EXACT;
+    struct grid_task *task = &round->tables.task[index];
+    const bool is_exact = round->tables.entry[index].purpose == PURPOSE_EXACT;
     const struct load *load = &round->load[kind_of((enum dtype)task->dtype, is_exact)];
     struct exact_shape shape = round->shape[task->dtype];
     const uint32_t capacity = capacity_of(round, (enum dtype)task->dtype, is_exact);
     if (load->blocks <= (uint64_t)GRID_FULL * capacity ||
-        round->entry[index].piece.kind != PIECE_ROWS)
+        round->tables.entry[index].piece.kind != PIECE_ROWS)
         return;
     shape.capacity = grid_share(task_bytes(task), load->bytes, capacity);
     if (shape.tile_capacity > shape.capacity)
@@ -458,33 +361,35 @@ static void share_all_blocks(struct cuda_round *round)
 {
     for (int kind = 0; kind < KINDS; kind++)
         round->load[kind].tiled = 0;
-    for (uint32_t i = 0; i < round->task_count; i++) {
-        const struct grid_task *task = &round->task[i];
-        const bool is_exact = round->entry[i].purpose == PURPOSE_EXACT;
+    for (uint32_t i = 0; i < round->tables.task_count; i++) {
+        const struct grid_task *task = &round->tables.task[i];
+        const bool is_exact = round->tables.entry[i].purpose == PURPOSE_EXACT;
         share_blocks(round, i);
         round->load[kind_of((enum dtype)task->dtype, is_exact)].tiled +=
             task->form == GRID_TILE_ROW;
     }
 }
 
-/* The blocks of a kernel's tasks, from round->block_count on. *ret_only: its task if it has one. */
+/* The blocks of a kernel's tasks, from the table's block_count on. *ret_only: its task if it has
+ * one. */
 static uint32_t deal_blocks(struct cuda_round *round, enum dtype dtype, bool is_exact,
                             bool has_tiles, const struct grid_task **ret_only)
 {
-    const uint32_t first = round->block_count;
+    struct cuda_tables *tables = &round->tables;
+    const uint32_t first = tables->block_count;
     const struct load *load = &round->load[kind_of(dtype, is_exact)];
     const uint32_t tasks = has_tiles ? load->tiled : load->tasks - load->tiled;
-    for (uint32_t i = 0; tasks > 0 && i < round->task_count; i++) {
-        struct grid_task *task = &round->task[i];
+    for (uint32_t i = 0; tasks > 0 && i < tables->task_count; i++) {
+        struct grid_task *task = &tables->task[i];
         if (!is_of(round, i, dtype, is_exact, has_tiles))
             continue;
-        task->first_block = round->block_count - first;
+        task->first_block = tables->block_count - first;
         for (uint32_t block = 0; block < task->blocks; block++)
-            round->task_of_block[round->block_count++] = i;
+            tables->task_of_block[tables->block_count++] = i;
         *ret_only = tasks == 1 ? task : NULL;
     }
-    assert(round->block_count <= ROUND_BLOCKS);
-    return round->block_count - first;
+    assert(tables->block_count <= ROUND_BLOCKS);
+    return tables->block_count - first;
 }
 
 static cudaError_t launch_fast(struct cuda_round *round, enum dtype dtype,
@@ -492,10 +397,10 @@ static cudaError_t launch_fast(struct cuda_round *round, enum dtype dtype,
                                uint32_t blocks, bool has_tiles)
 {
     struct grid_launch launch = {
-        .task = round->d_task,
+        .task = round->tables.d_task,
         .task_of_block = only == NULL ? d_task_of_block : NULL,
-        .result = round->d_sum,
-        .split = round->d_split,
+        .result = round->tables.d_sum,
+        .split = round->tables.d_split,
         .has_tiles = has_tiles,
     };
     if (only != NULL)
@@ -508,11 +413,11 @@ static cudaError_t launch_exact(struct cuda_round *round, enum dtype dtype,
                                 uint32_t blocks, bool has_tiles)
 {
     struct exact_launch launch = {
-        .task = round->d_task,
+        .task = round->tables.d_task,
         .task_of_block = only == NULL ? d_task_of_block : NULL,
-        .result = round->d_value,
-        .row = round->d_row,
-        .total = round->d_total,
+        .result = round->tables.d_value,
+        .row = round->tables.d_row,
+        .total = round->tables.d_total,
         .has_tiles = has_tiles,
     };
     if (only != NULL)
@@ -523,7 +428,7 @@ static cudaError_t launch_exact(struct cuda_round *round, enum dtype dtype,
 static cudaError_t launch_kernel(struct cuda_round *round, enum dtype dtype, bool is_exact,
                                  bool has_tiles)
 {
-    const uint32_t *d_task_of_block = round->d_task_of_block + round->block_count;
+    const uint32_t *d_task_of_block = round->tables.d_task_of_block + round->tables.block_count;
     const struct grid_task *only = NULL;
     const uint32_t blocks = deal_blocks(round, dtype, is_exact, has_tiles, &only);
     if (blocks == 0)
@@ -535,7 +440,7 @@ static cudaError_t launch_kernel(struct cuda_round *round, enum dtype dtype, boo
 static enum error launch_kernels(struct cuda_round *round)
 {
     cudaError_t status = cudaSuccess;
-    round->block_count = 0;
+    round->tables.block_count = 0;
     share_all_blocks(round);
     for (int kind = 0; status == cudaSuccess && kind < KINDS; kind++) {
         status = launch_kernel(round, (enum dtype)(kind / 2), kind % 2, false);
@@ -548,17 +453,18 @@ static enum error launch_kernels(struct cuda_round *round)
 /* Queues zeroing, the kernels, and the copy of split sums; waits for none of it. */
 static enum error round_launch(struct cuda_round *round)
 {
-    const size_t split_bytes = round->split_count * sizeof *round->split;
+    const struct cuda_tables *tables = &round->tables;
+    const size_t split_bytes = tables->split_count * sizeof *tables->split;
     enum error error = round->has_copies ? mark(round, MARK_IN_END) : ERR_OK;
     if (error == ERR_OK && split_bytes > 0)
-        error = cuda_check(cudaMemsetAsync(round->d_split, 0, split_bytes, round->stream),
+        error = cuda_check(cudaMemsetAsync(tables->d_split, 0, split_bytes, round->stream),
                            "zeroing sums", round->problem);
     if (error == ERR_OK)
         error = launch_kernels(round);
     if (error == ERR_OK && split_bytes > 0)
         error = mark(round, MARK_OUT_BEGIN);
     if (error == ERR_OK && split_bytes > 0)
-        error = cuda_check(cudaMemcpyAsync(round->split, round->d_split, split_bytes,
+        error = cuda_check(cudaMemcpyAsync(tables->split, tables->d_split, split_bytes,
                                            cudaMemcpyDeviceToHost, round->stream),
                            "copying sums", round->problem);
     if (error == ERR_OK && split_bytes > 0)
@@ -566,101 +472,24 @@ static enum error round_launch(struct cuda_round *round)
     return error;
 }
 
-/* --- collecting --- */
-
-/* Where row (i, j) of an operand begins on the host. */
-static const char *row_data(const struct job *job, size_t offset, const uint64_t stride[2],
-                            uint64_t i, uint64_t j, enum dtype dtype)
-{
-    return (const char *)job->base + offset + (i * stride[0] + j * stride[1]) * dtype_size(dtype);
-}
-
-static void settle_row(const struct piece *piece, uint64_t i, uint64_t j, struct dot_value *value,
-                       uint64_t depth)
-{
-    const struct dot_task *task = &piece->task;
-    const char *a = row_data(piece->job, task->a, task->stride_a, i, j, task->dtype);
-    const char *b = row_data(piece->job, task->b, task->stride_b, i, j, task->dtype);
-    if (dtype_is_complex(task->dtype))
-        value_settle_complex(value, task->dtype, piece->job->conjugate, a, b, task->n, depth);
-    else
-        value_settle(value, task->dtype, a, b, task->n, depth);
-}
-
-/* Adds a row's sums to its values. They began at zero, and only a row in parts has several. */
-static void collect_fast(const struct entry *entry, uint64_t i, uint64_t j, struct dot_value *value,
-                         const struct grid_sum *sum, uint64_t depth)
-{
-    const struct piece *piece = &entry->piece;
-    for (uint32_t part = 0; part < parts_of(piece->task.dtype); part++) {
-        value[part].sum_abs += sum[part].sum_abs;
-        if (entry->purpose == PURPOSE_FAST)
-            value[part].sum += sum[part].sum;
-    }
-    if (entry->purpose == PURPOSE_FAST && piece->kind == PIECE_ROWS)
-        settle_row(piece, i, j, value, depth);
-}
-
-/* The kernel leaves sum_abs zero, or says what it is when a product was not finite. */
-static void collect_exact(struct dot_value *value, const struct dot_value *got, uint32_t parts)
-{
-    for (uint32_t part = 0; part < parts; part++) {
-        const double sum_abs = value[part].sum_abs;
-        value[part] = got[part];
-        value[part].sum_abs += sum_abs;
-    }
-}
-
-/* row: its place among the task's results. */
-static void collect_exact_row(const struct cuda_round *round, const struct grid_task *grid,
-                              uint64_t row, struct dot_value *value, uint32_t parts)
-{
-    const struct dot_value *got = round->value + grid->result + row;
-    struct dot_value unpacked;
-    if (grid->form == GRID_TILE_ROW) {
-        exact_row_value(&round->row[grid->result + row], &unpacked);
-        got = &unpacked;
-    }
-    collect_exact(value, got, parts);
-}
-
-static void collect_task(const struct cuda_round *round, const struct entry *entry,
-                         const struct grid_task *grid)
-{
-    const struct piece *piece = &entry->piece;
-    const uint32_t parts = parts_of(piece->task.dtype);
-    const struct grid_sum *sum = round->sum + grid->result;
-    if (grid->form == GRID_SPLIT_ROW)
-        sum = round->split + grid->total;
-    const uint64_t depth = entry->purpose == PURPOSE_EXACT ? 0 : grid_depth(grid);
-    for (uint64_t i = 0; i < piece->task.rows[0]; i++)
-        for (uint64_t j = 0; j < piece->task.rows[1]; j++) {
-            struct dot_value *value =
-                piece->job->value + piece->task.first + i * piece->value_stride + j * parts;
-            const uint64_t row = (i * piece->task.rows[1] + j) * parts;
-            if (entry->purpose != PURPOSE_EXACT)
-                collect_fast(entry, i, j, value, sum + row, depth);
-            else if (piece->kind != PIECE_PART)
-                collect_exact_row(round, grid, row, value, parts);
-        }
-}
+/* --- the end of a round --- */
 
 static void round_collect(struct cuda_round *round)
 {
-    for (uint32_t i = 0; i < round->task_count; i++)
-        collect_task(round, &round->entry[i], &round->task[i]);
+    cuda_tables_collect(&round->tables);
     if (round->has_copies)
         round->times.copy_in_ns += elapsed_ns(round, MARK_IN_BEGIN, MARK_IN_END);
-    if (round->split_count > 0)
+    if (round->tables.split_count > 0)
         round->times.copy_out_ns += elapsed_ns(round, MARK_OUT_BEGIN, MARK_OUT_END);
 }
 
 /* Queues a copy of what parts have added up to, and empties it. */
 static enum error queue_sum(struct cuda_round *round)
 {
+    const struct cuda_tables *tables = &round->tables;
     enum error error =
-        cuda_check(cudaMemcpyAsync(round->total, &round->d_total[TOTAL_OF_PARTS],
-                                   sizeof *round->total, cudaMemcpyDeviceToHost, round->stream),
+        cuda_check(cudaMemcpyAsync(tables->total, &tables->d_total[TOTAL_OF_PARTS],
+                                   sizeof *tables->total, cudaMemcpyDeviceToHost, round->stream),
                    "copying an exact sum", round->problem);
     return error == ERR_OK ? zero_totals(round, TOTAL_OF_PARTS + 1, round->problem) : error;
 }
@@ -668,7 +497,7 @@ static enum error queue_sum(struct cuda_round *round)
 /* One wait for everything: it costs as much as copying half a mebibyte. */
 static enum error round_run(struct cuda_round *round, bool takes_sum)
 {
-    enum error error = round->task_count > 0 ? round_launch(round) : ERR_OK;
+    enum error error = round->tables.task_count > 0 ? round_launch(round) : ERR_OK;
     if (error == ERR_OK && takes_sum)
         error = queue_sum(round);
     if (error == ERR_OK)
@@ -681,7 +510,7 @@ static enum error round_run(struct cuda_round *round, bool takes_sum)
 
 enum error cuda_round_flush(struct cuda_round *round)
 {
-    return round->task_count > 0 ? round_run(round, false) : ERR_OK;
+    return round->tables.task_count > 0 ? round_run(round, false) : ERR_OK;
 }
 
 enum error cuda_round_take_sum(struct cuda_round *round, struct exact_sum *ret)
@@ -689,10 +518,10 @@ enum error cuda_round_take_sum(struct cuda_round *round, struct exact_sum *ret)
     enum error error = round_run(round, true);
     if (error != ERR_OK)
         return error;
-    for (uint32_t part = 0; part < parts_of(ret->dtype); part++)
-        exact_part_load(&ret->part[part], round->total->limb[part],
-                        round->total->special >> (part * EXACT_PART_BITS) &
-                            ((1 << EXACT_PART_BITS) - 1));
+    const struct exact_total *total = round->tables.total;
+    for (uint32_t part = 0; part < dtype_part_count(ret->dtype); part++)
+        exact_part_load(&ret->part[part], total->limb[part],
+                        total->special >> (part * EXACT_PART_BITS) & ((1 << EXACT_PART_BITS) - 1));
     return ERR_OK;
 }
 

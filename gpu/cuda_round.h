@@ -7,7 +7,6 @@
 #ifndef GPU_CUDA_ROUND_H
 #define GPU_CUDA_ROUND_H
 
-#include <cuda_runtime_api.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,9 +66,5 @@ uint64_t cuda_round_depth(const struct cuda_round *round, enum dtype dtype, uint
 
 /* Copies since cuda_round_begin(). */
 struct backend_times cuda_round_times(const struct cuda_round *round);
-
-/* ERR_OK, or with what was done and what CUDA said in problem->detail: ERR_NOMEM where memory was
- * short, which a later call may not find so, else ERR_DEVICE. */
-enum error cuda_check(cudaError_t status, const char *what, struct problem *problem);
 
 #endif

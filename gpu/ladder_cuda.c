@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-#include "gpu/cuda_round.h"
+#include "gpu/cuda_check.h"
 #include "gpu/ladder_backend.h"
 
 enum {

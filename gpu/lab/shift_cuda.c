@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "gpu/cuda_round.h"
+#include "gpu/cuda_check.h"
 
 /* d_memory: room for values and result. */
 static enum error run(const struct shift_call *call, double *d_memory, cudaStream_t stream,

@@ -360,8 +360,7 @@ static bool is_pinned(const struct gpu *gpu, const void *base)
 
 bool gpu_is_near(struct gpu *gpu, int device, const void *operands)
 {
-    assert(device >= 0 && device < gpu->device_count);
-    return !gpu->device[device].info.is_cuda || is_pinned(gpu, operands);
+    return !device_at(gpu, device)->info.is_cuda || is_pinned(gpu, operands);
 }
 
 static bool is_measured(struct gpu *gpu)
@@ -431,8 +430,7 @@ double gpu_expected_ns(struct gpu *gpu, int device, const struct job_size *size)
 
 uint32_t gpu_load_jobs(struct gpu *gpu, int device)
 {
-    assert(device >= 0 && device < gpu->device_count);
-    return worker_load_jobs(gpu->device[device].worker);
+    return worker_load_jobs(device_at(gpu, device)->worker);
 }
 
 bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count)

@@ -24,26 +24,11 @@
 enum { DIGITS_LAST = 20 }; /* that the two read together; they load one byte more */
 
 /* Of the 20 bytes from n on, the last n are 0xff and the others 0. */
-static const unsigned char digits_last[2 * DIGITS_LAST] = {[DIGITS_LAST] = 0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff,
-                                                           0xff};
+static const unsigned char digits_last[2 * DIGITS_LAST] = {
+    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+    0,    0,    0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+};
 
 #ifdef __SSE2__
 

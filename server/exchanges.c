@@ -99,7 +99,7 @@ void exchange_make_id(struct exchanges *all, char ret[static 17])
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     x ^= x >> 31;
-    for (int i = 0; i < 16; i++, x = x << 4)
+    for (int i = 0; i < 16; i++, x <<= 4)
         ret[i] = digits[x >> 60];
     ret[16] = '\0';
 }

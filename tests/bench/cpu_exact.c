@@ -175,8 +175,10 @@ int main(int argc, char **argv)
     double seconds = argc > 2 ? strtod(argv[2], NULL) : 0.05;
     const struct cpu_kernel *kernel;
     size_t count = cpu_kernels(&kernel);
-    if (n == 0)
+    if (n == 0) {
+        fprintf(stderr, "usage: bench_cpu_exact [n [seconds a figure]]\n");
         return EXIT_FAILURE;
+    }
     for (size_t k = 0; k < count; k++)
         table_of(&kernel[k], n, seconds);
     return EXIT_SUCCESS;

@@ -368,6 +368,12 @@ def test_pairs_of_unequal_vectors_are_refused(client):
         client.dot_pairs([(array.array("f", [1, 2]), array.array("f", [1, 2, 3]))])
 
 
+@pytest.mark.parametrize("wrong", [5, ([1],), ([1], [2], [3])])
+def test_what_is_no_pair_is_told_by_its_number(plain_client, wrong):
+    with pytest.raises(TypeError, match="pair 1 is not two vectors"):
+        plain_client.dot_pairs([([1], [2]), wrong])
+
+
 def test_pairs_may_be_drawn_from_a_generator(client):
     assert client.dot_pairs(([i], [2]) for i in (3, 4)).value == [6, 8]
 

@@ -7,7 +7,7 @@ its answer is waited for too, so that what is wrong with its operands is told th
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .request import Options, Request, address_of, dot_request, get_request, pairs_request
@@ -64,7 +64,7 @@ class Calls(Generic[Answer, Page, Line]):
 
     def dot_pairs(
         self,
-        pairs: Sequence[tuple[Any, Any]],
+        pairs: Iterable[tuple[Any, Any]],
         *,
         dtype: Any = None,
         timeout: float | None = None,

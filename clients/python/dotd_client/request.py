@@ -240,12 +240,24 @@ def paired(rows: Sequence[Operand]) -> list[Buffer] | None:
     return [struct.pack(f"<{half + 1}Q", half, *lengths), *turns]
 
 
-def pairs_request(pairs: Sequence[tuple[Any, Any]], dtype: Any, options: Options) -> Request:
-    pairs = list(pairs)  # gone through twice
+def sides_of(pairs: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    """The a of all pairs, and the b."""
+    sides: tuple[list[Any], list[Any]] = [], []
+    for i, pair in enumerate(pairs):
+        try:
+            a, b = pair
+        except (TypeError, ValueError):
+            raise TypeError(f"pair {i} is not two vectors") from None
+        sides[0].append(a)
+        sides[1].append(b)
+    return sides
+
+
+def pairs_request(pairs: Iterable[tuple[Any, Any]], dtype: Any, options: Options) -> Request:
     values = {
-        f"{name} of pair {i}": pair[side]
-        for side, name in enumerate("ab")
-        for i, pair in enumerate(pairs)
+        f"{name} of pair {i}": vector
+        for name, side in zip("ab", sides_of(pairs))
+        for i, vector in enumerate(side)
     }
     element, operands = operands_of(values, dtype)
     wants_arrays = any(operand.is_array for operand in operands)
@@ -260,7 +272,7 @@ def pairs_request(pairs: Sequence[tuple[Any, Any]], dtype: Any, options: Options
         headers = headers_of(BINARY, element, options, size)
         return Request(Lines(target, headers, size, False, wants_arrays), body)
     texts = [json_text(listed(operand), element) for operand in operands]
-    rows = (f'{{"a":{a},"b":{b}}}' for a, b in zip(texts, texts[len(pairs) :]))
+    rows = (f'{{"a":{a},"b":{b}}}' for a, b in zip(texts, texts[len(texts) // 2 :]))
     return json_request(element, f'{{"pairs":[{",".join(rows)}]}}', options, wants_arrays)
 
 

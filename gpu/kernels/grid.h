@@ -66,15 +66,16 @@ void grid_plan(struct grid_task *task, uint32_t capacity);
  * each is a whole number of vectors, on boundaries of that. capacity: as above, of blocks of
  * GRID_TILE_WARPS. */
 bool grid_tile(struct grid_task *task, uint32_t capacity);
-/* Of a launch whose tasks, each planned for the whole device, would fill it several times: the
- * capacity to plan one of them with instead, so that no block has less to do than its beginning and
- * end cost. task_bytes and all_bytes: operands of the task, and of all. */
-uint32_t grid_share(uint64_t task_bytes, uint64_t all_bytes, uint32_t capacity);
 
 enum {
     GRID_FULL = 2,                /* times a device is filled before tasks get a share only */
     GRID_SHARE_BYTES = 512 << 10, /* a block's at most: the last ones must not take long */
 };
+
+/* Of a launch whose tasks, each planned for the whole device, would fill it more than GRID_FULL
+ * times: the capacity to plan one of them with instead, so that no block has less to do than its
+ * beginning and end cost. task_bytes and all_bytes: operands of the task, and of all. */
+uint32_t grid_share(uint64_t task_bytes, uint64_t all_bytes, uint32_t capacity);
 
 /* How an exact kernel fills a device. */
 struct exact_shape {

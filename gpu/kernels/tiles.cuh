@@ -107,17 +107,16 @@ __device__ inline uint64_t policy_of_once()
     return policy;
 }
 
-/* 16 bytes to shared memory as copy_ahead() brings them, or zeros. */
-__device__ inline void copy_or_clear(char *to, const char *from, bool copies, uint64_t policy)
+/* As copy_ahead(), of what is read once. */
+__device__ inline void copy_once(char *to, const char *from, bool is_there, uint64_t policy)
 {
 #ifdef DOTD_EMU
-    const uint4 zero = {0, 0, 0, 0};
-    *(uint4 *)to = copies ? *(const uint4 *)from : zero;
+    copy_ahead(to, from, is_there);
     (void)policy;
 #else
     asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(
                      (unsigned)__cvta_generic_to_shared(to)),
-                 "l"(from), "r"(copies ? 16 : 0), "l"(policy)
+                 "l"(from), "r"(is_there ? GRID_LOAD_BYTES : 0), "l"(policy)
                  : "memory");
 #endif
 }
@@ -141,9 +140,9 @@ template <typename Reading> class sender
 #pragma unroll
         for (int k = 0; k < Reading::SIDE; k++) {
             const bool copies = (uint32_t)k * Reading::ACROSS < rows;
-            copy_or_clear(to + k * SLOT_BYTES, a, copies, policy_);
+            copy_once(to + k * SLOT_BYTES, a, copies, policy_);
             if (!Reading::ONE_B)
-                copy_or_clear(to + (Reading::SIDE + k) * SLOT_BYTES, b, copies, policy_);
+                copy_once(to + (Reading::SIDE + k) * SLOT_BYTES, b, copies, policy_);
             a += Reading::ACROSS * tiles_.stride_a;
             b += Reading::ACROSS * tiles_.stride_b;
         }

@@ -75,6 +75,8 @@ printf '\0\0\200?\0\0\0@\0\0@@\0\0\200@\0\0\240@\0\0\300@\0\0\340@\0\0\0A' >"$fo
 printf '\0\0\0\0\0\0\360?\0\0\0\0\0\0\0@\0\0\0\0\0\0\10@\0\0\0\0\0\0\20@' >"$folder/ab.f64"
 printf '\0\0\0\0\0\0\24@\0\0\0\0\0\0\30@\0\0\0\0\0\0\34@\0\0\0\0\0\0 @' >>"$folder/ab.f64"
 printf '1234567' >"$folder/odd"
+# Two pairs of int8, of two elements and of one: (1, 2) and (3, 4), (5) and (6).
+printf '\2\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\2\3\4\5\6' >"$folder/pairs.i8"
 # (1, 2, 3) and (4, 5, 6) as int8, the way numpy.save() writes them: %b takes one after the other.
 printf "\223NUMPY\1\0\67\0{'descr': '|i1', 'fortran_order': False, 'shape': (3,)}%b" \
     '\1\2\3' '\4\5\6' >"$folder/ab.npy"
@@ -117,6 +119,7 @@ raw 200 '"result": 70\.0' ab.f32 'dtype=float32'
 raw 200 '"result": 70\.0' ab.f64 'dtype=float64'
 raw 200 '"result": \[17\.0, ?53\.0\]' ab.f32 'dtype=f32&shape_a=2,2&shape_b=2,2'
 raw 200 '"result": 100\.0' ab.f32 'dtype=f32&layout=interleaved;block=1'
+raw 200 '"result": \[11, ?30\], .*"n": \[2, ?1\]' pairs.i8 'dtype=int8&layout=pairs'
 raw 200 '^Dotd-Device: cpu$' ab.f32 'dtype=f32&device=cpu' -H 'Accept: application/octet-stream'
 
 # NumPy arrays, both ways

@@ -88,13 +88,13 @@ static void row_fast(const struct cpu_kernel *kernel, const struct cpu_row *row,
 {
     struct cpu_sum sum[2];
     uint64_t depth = cpu_depth(kernel, row->dtype, row->n);
-    bool is_complex = dtype_is_complex(row->dtype);
+    const unsigned parts = dtype_part_count(row->dtype);
     cpu_row_dot(kernel, row, sum);
-    for (int i = 0; i < (is_complex ? 2 : 1); i++) {
+    for (unsigned i = 0; i < parts; i++) {
         value[i].sum = sum[i].sum;
         value[i].sum_abs = sum[i].sum_abs;
     }
-    if (is_complex)
+    if (parts == 2)
         value_settle_complex(value, row->dtype, row->conjugate, row->a, row->b, row->n, depth);
     else
         value_settle(value, row->dtype, row->a, row->b, row->n, depth);
@@ -113,7 +113,7 @@ static void compute_task(const struct cpu_kernel *kernel, struct job *job,
                          const struct dot_task *task)
 {
     bool is_exact = job->accuracy == ACCURACY_EXACT || dtype_is_integer(task->dtype);
-    size_t size = dtype_size(task->dtype), values = dtype_is_complex(task->dtype) ? 2 : 1;
+    size_t size = dtype_size(task->dtype), values = dtype_part_count(task->dtype);
     struct dot_value *value = job->value + task->first;
     for (uint64_t i = 0; i < task->rows[0]; i++)
         for (uint64_t j = 0; j < task->rows[1]; j++, value += values) {

@@ -43,7 +43,7 @@ enum {
 static const char *const foreign_variables[] = {
     "DOTD_CONFIG", "DOTD_BINARY", "DOTD_URL", "DOTD_PORT", "DOTD_PORT_", "DOTD_SERVICE_",
 #ifdef DOTD_FAULTS
-    "DOTD_FAULT", /* gpu/faulty.h */
+    "DOTD_FAULT", "DOTD_CORES", /* gpu/faulty.h, gpu/backend_cpu.c */
 #endif
 };
 

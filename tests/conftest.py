@@ -48,12 +48,16 @@ def has_faults(binary):
 
 
 @pytest.fixture
-def start_faulty(has_faults, start_daemon, tmp_path):
+def needs_faults(has_faults):
+    if not has_faults:
+        pytest.skip("built without DOTD_FAULTS")
+
+
+@pytest.fixture
+def start_faulty(needs_faults, start_daemon, tmp_path):
     """start_daemon() with a device cuda:0 that obeys daemon.fault; skipped where it is not built
     in. To measure it would be most of a start: auto is the CPU, unless a test says
     cuda_min_bytes=0."""
-    if not has_faults:
-        pytest.skip("built without DOTD_FAULTS")
     fault = Fault(tmp_path / "fault")
     variables = {"DOTD_FAULT": str(fault.path)}
 

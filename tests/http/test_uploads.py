@@ -12,6 +12,7 @@ from client import Wire, ask, get, poll, post
 RAW = "Content-Type: application/octet-stream"
 MIB = 1 << 20
 LAYOUTS = ["dtype=f4", "dtype=f4&layout=interleaved;block=1000", "dtype=f4&device=cuda"]
+HELPED = {"variables": {"DOTD_CORES": "8"}}  # the CPU's worker adds as well (server/stream.c)
 
 
 def upload(query="dtype=f4", size=8 * MIB):
@@ -24,9 +25,18 @@ def connections(watcher):
     return ask(watcher, "GET", "/v1/status").ok()["connections"]
 
 
-@pytest.fixture(params=LAYOUTS)
+def batches_total(daemon):
+    return daemon.get("/v1/status").ok()["devices"][0]["batches_total"]
+
+
+@pytest.fixture(params=[*LAYOUTS, pytest.param(HELPED, id="helped")])
 def road(request):
-    """road(settings) is (daemon, query): the thread that reads makes the sum, or a device does."""
+    """road(settings) is (daemon, query): the thread that reads makes the sum, with help or without,
+    or a device does."""
+    if request.param is HELPED:
+        request.getfixturevalue("needs_faults")
+        start = request.getfixturevalue("start_daemon")
+        return lambda **settings: (start(cuda="off", **HELPED, **settings), LAYOUTS[0])
     if "cuda" in request.param:
         start = request.getfixturevalue("start_faulty")
         return lambda **settings: (start(**settings), request.param)
@@ -53,6 +63,27 @@ def test_requests_before_and_after_an_upload_are_answered_in_order(road):
     poll(lambda: connections(watcher)["open"] == 1, "only the watcher is left")
     assert connections(watcher)["accepted_total"] == before["accepted_total"] + 1
     watcher.close()
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("dtype", numbers("f4", "f8", "i1", "c8"))
+def test_help_changes_no_bit(start_daemon, needs_faults, dtype):
+    """Nor what is not a whole slice, or not aligned."""
+    alone, helped = start_daemon(cuda="off"), start_daemon(cuda="off", **HELPED)
+    count = 16 * MIB // np.dtype(dtype).itemsize + 2
+    values = np.random.default_rng(7).integers(-(10**6), 10**6, 4 * count)
+    body = values.astype("f4").tobytes()[: count * np.dtype(dtype).itemsize]
+    request = post(f"/v1/dot?dtype={dtype}", body, RAW)
+    sums, batches = [], []
+    for daemon in alone, helped:
+        before = batches_total(daemon)
+        with daemon.wire() as wire:
+            wire.send(request)
+            answer = wire.answer().ok()
+        sums.append(answer["result"])
+        batches.append(batches_total(daemon) - before)
+    assert sums[0] == sums[1]
+    assert batches[0] == 1 < batches[1]  # what a thread computes itself counts as one
 
 
 @pytest.mark.every_build

@@ -310,10 +310,12 @@ static void reload(struct serving *s)
 }
 
 /* Whether a stop signal is one. The terminal and the service manager may send theirs to the whole
- * group; then the supervisor gets it too, and says what is to be done. */
+ * group; then the supervisor gets it too, and says what is to be done. While one signal waits to be
+ * taken, another of its number is lost: the supervisor's, then, but not what it has left. */
 static bool may_stop_us(const struct serving *s, const siginfo_t *info)
 {
-    return s->lifeline == NULL || info->si_pid == lifeline_supervisor(s->lifeline);
+    return s->lifeline == NULL || info->si_pid == lifeline_supervisor(s->lifeline) ||
+           lifeline_is_last(s->lifeline);
 }
 
 static bool is_stop(int signal)

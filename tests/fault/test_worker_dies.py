@@ -159,6 +159,18 @@ def test_a_signal_to_the_whole_group_drains_once(start_daemon):
     assert len(events(daemon, "worker_started")) == 1
 
 
+def test_an_order_to_stop_is_not_lost_behind_the_same_signal_from_others(start_daemon):
+    """Of two that wait to be taken the kernel keeps the first."""
+    daemon = start_daemon()
+    pid = worker_pid(daemon)
+    os.kill(pid, signal.SIGSTOP)
+    os.kill(pid, signal.SIGTERM)
+    daemon.signal(signal.SIGTERM)
+    wait_event(daemon, "stopping")
+    os.kill(pid, signal.SIGCONT)
+    assert daemon.wait() == 0
+
+
 def test_the_supervisor_keeps_nothing_of_dead_workers(start_daemon):
     daemon = start_daemon(restart_pause_max_ms=0, cuda="off")
     descriptors = f"/proc/{daemon.process.pid}/fd"

@@ -356,6 +356,7 @@ static const char *serve_until_end(struct serving *s)
 /* ---- ending -------------------------------------------------------------------------------- */
 
 struct guard {
+    int64_t again_ns; /* from when on a stop signal is another one */
     int64_t until_ns;
     bool is_supervised;
 };
@@ -370,7 +371,7 @@ static void *guard_thread(void *context)
     const struct timespec period = {.tv_nsec = GUARD_LOOK_MS * 1000000L};
     for (;;) {
         int signal = sigtimedwait(&set, NULL, &period);
-        bool is_second = is_stop(signal) && !guard->is_supervised;
+        bool is_second = is_stop(signal) && !guard->is_supervised && clock_ns() >= guard->again_ns;
         if (is_second || clock_ns() >= guard->until_ns) {
             log_event(LOG_LEVEL_WARNING, "leaving_at_once",
                       LOG_S("reason", is_second ? signal_name(signal) : "the drain is overdue"));
@@ -386,7 +387,9 @@ static void guard_start(const struct serving *s)
 {
     static struct guard guard; /* the thread runs until the process has ended */
     int64_t limit_ms = (int64_t)config_of(s)->drain_timeout_ms + OVERDUE_MS;
-    guard = (struct guard){.until_ns = clock_ns() + limit_ms * 1000000,
+    int64_t now_ns = clock_ns();
+    guard = (struct guard){.again_ns = now_ns + SERVE_SAME_STOP_MS * (int64_t)1000000,
+                           .until_ns = now_ns + limit_ms * 1000000,
                            .is_supervised = s->lifeline != NULL};
     pthread_t thread;
     int failure = pthread_create(&thread, NULL, guard_thread, &guard);

@@ -19,6 +19,7 @@
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/reload.h"
+#include "server/serve.h"
 #include "server/systemd.h"
 
 enum {
@@ -50,6 +51,7 @@ struct supervisor {
     bool has_cuda; /* the last worker that was to have it had it in order */
     bool is_ready; /* a worker has been ready once */
     bool is_stopping;
+    int64_t stopped_ns; /* since when, then */
     bool is_over;
     int status; /* of exit */
 };
@@ -311,6 +313,7 @@ static void reap(struct supervisor *s)
 static void stop(struct supervisor *s, const char *signal)
 {
     s->is_stopping = true;
+    s->stopped_ns = clock_ns();
     systemd_notify("STOPPING=1");
     log_event(LOG_LEVEL_INFO, "stopping", LOG_S("signal", signal));
     for (int i = 0; i < CHILDREN_MAX; i++) {
@@ -363,10 +366,10 @@ static void take_signal(struct supervisor *s, int signal)
         reload(s);
     else if (signal == SIGUSR2)
         s->is_renewal_wanted = true;
-    else if (s->is_stopping)
-        stop_at_once(s, name);
-    else
+    else if (!s->is_stopping)
         stop(s, name);
+    else if (clock_ns() - s->stopped_ns >= SERVE_SAME_STOP_MS * (int64_t)1000000)
+        stop_at_once(s, name);
 }
 
 /* The dead are looked for between reading and acting: who dies later raises SIGCHLD anew, and who

@@ -4,7 +4,8 @@
  * from the program that it is itself, and starts the next when one dies, hangs or says that it must
  * go. Clients meanwhile wait in the backlog. It never touches a device: what a driver does to a
  * process does not reach it.
- *   SIGTERM, SIGINT   the worker drains, then both end; a second one ends both at once
+ *   SIGTERM, SIGINT   the worker drains, then both end; a second one, a moment
+ *                     later (serve.h), ends both at once
  *   SIGHUP            the configuration is read again; a file that is not in order changes nothing
  *   SIGUSR2           the program and the configuration are read again for a new worker; when it is
  *                     ready the old one leaves, and no connection is lost

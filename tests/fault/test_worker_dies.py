@@ -140,7 +140,7 @@ def test_a_second_signal_leaves_no_worker_behind(start_daemon):
     pid = worker_pid(daemon)
     daemon.signal(signal.SIGTERM)
     wait_event(daemon, "draining")
-    daemon.signal(signal.SIGTERM)
+    daemon.insist()
     assert daemon.wait() == 1
     assert not is_running(pid)
     wire.close()

@@ -120,6 +120,10 @@ class Daemon:
     def signal(self, number):
         self.process.send_signal(number)
 
+    def insist(self):
+        """SIGTERM until it has ended: soon after the first it is no second one."""
+        poll(lambda: self.signal(signal.SIGTERM) or self.process.poll() is not None, "the end")
+
     def wait(self):
         """Its exit status; a sanitizer's report is a failure whatever that is."""
         status = self.process.wait(timeout=DEADLINE_S)

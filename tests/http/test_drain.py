@@ -92,9 +92,22 @@ def test_a_second_signal_leaves_at_once(start_daemon):
     daemon.signal(signal.SIGTERM)
     wait_draining(daemon)
     assert daemon.process.poll() is None
-    daemon.signal(signal.SIGTERM)
+    daemon.insist()
     assert daemon.wait() == 1
     wire.close()
+
+
+@pytest.mark.parametrize("supervise", ["on", "off"])
+def test_two_signals_at_once_are_one_order(start_daemon, supervise):
+    """timeout(1) sends one to the program and one to its group."""
+    daemon = start_daemon(supervise=supervise, body_timeout_ms=3_600_000)
+    wire, rest = half_sent(daemon)
+    for number in signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT:
+        daemon.signal(number)
+    wait_draining(daemon)
+    wire.send(rest)
+    assert wire.answer().ok()["result"] == 32.0
+    assert daemon.wait() == 0
 
 
 def test_a_drain_does_not_outlast_its_timeout(start_daemon):

@@ -28,6 +28,12 @@ static struct connection *connection_of(struct MHD_Connection *mhd)
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
+/* From the method's first byte to the empty line's last; not known before all of it is there. */
+static size_t head_size_of(struct MHD_Connection *mhd)
+{
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)->header_size;
+}
+
 static void enter_phase(struct exchange *exchange, enum phase phase)
 {
     connection_enter(loop_connections(exchange->loop), exchange->connection, phase,
@@ -93,21 +99,23 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
     return exchange;
 }
 
-/* Header fields as libmicrohttpd 0.9 leaves them in its buffer: where each lies tells what it
- * hides. It joins a folded line to the name of the header before, in other memory, and cuts a value
- * at a NUL, so that fields are no longer neighbours; it takes a line that begins with a colon for
- * the end of the head. What follows would be taken for the body by one server and for a request by
- * another. Version 1.0 refuses all of that itself. */
+/* The head as libmicrohttpd 0.9 leaves it in its buffer: where each part lies tells what it hides.
+ * It joins a folded line to the name of the header before, in other memory, cuts a value at a NUL,
+ * and ends a line at CR or LF alone, so that parts are no longer neighbours; it takes a line that
+ * begins with a colon for the end of the head. What follows would be taken for the body by one
+ * server and for a request by another. Version 1.0 refuses all of that itself (loop.c). */
 struct head_walk {
     struct head *head;
     bool is_watched; /* by us, not by the library */
-    const char *end; /* of the last value; NULL before the first */
+    const char *end; /* of the version, then of the last value */
 };
+
+enum { LINE_END_BYTES = 2 }; /* CR LF */
 
 static bool is_in_place(const struct head_walk *walk, const char *name, size_t name_size,
                         const char *value)
 {
-    if (walk->end != NULL && name != walk->end + 2) /* CR and LF between them */
+    if (name != walk->end + LINE_END_BYTES)
         return false;
     const char *p = name + name_size + 1; /* after the colon */
     if (value < p)
@@ -127,19 +135,20 @@ static enum MHD_Result add_header(void *closure, enum MHD_ValueKind kind, const 
      * libmicrohttpd itself reads Expect only, where it wants no blanks either. */
     head_add(walk->head, name, name_size, value != NULL ? (char *)value : none, value_size);
     if (walk->is_watched && !is_in_place(walk, name, name_size, value))
-        walk->head->flaw = "a header line is folded, holds a NUL or does not end in CR LF";
+        walk->head->flaw = "a header line is folded, holds a NUL or does not follow CR LF";
     walk->end = value + value_size;
     return MHD_YES;
 }
 
-static void read_head(struct exchange *exchange)
+static void read_head(struct exchange *exchange, const char *version)
 {
-    static const char empty_line[4]; /* CR LF CR LF, each replaced by a NUL */
-    struct head_walk walk = {.head = &exchange->head, .is_watched = MHD_get_version()[0] == '0'};
+    struct head_walk walk = {.head = &exchange->head,
+                             .is_watched = MHD_get_version()[0] == '0',
+                             .end = version + strlen(version)};
     (void)MHD_get_connection_values_n(exchange->mhd, MHD_HEADER_KIND, add_header, &walk);
-    if (walk.is_watched && walk.end != NULL && exchange->head.flaw == NULL &&
-        memcmp(walk.end, empty_line, sizeof empty_line) != 0)
-        exchange->head.flaw = "a header line has no name";
+    if (walk.is_watched && exchange->head.flaw == NULL &&
+        exchange->head_start + exchange->head_size != walk.end + 2 * LINE_END_BYTES)
+        exchange->head.flaw = "a header line has no name, or the head does not end in CR LF CR LF";
 }
 
 /* A client's id is echoed when it is printable ASCII of a sane length, else one is made. */
@@ -244,9 +253,10 @@ static enum error check_head(struct exchange *exchange, const char *method, cons
 static enum MHD_Result on_head(struct exchange *exchange, const char *method, const char *version)
 {
     exchange->head_start = method; /* the first of it, where it was read to */
+    exchange->head_size = head_size_of(exchange->mhd);
     bool is_known = head_memory_recall(exchange);
     if (!is_known)
-        read_head(exchange);
+        read_head(exchange, version);
     settle_id(exchange);
     exchange->first_byte_ns = loop_now_ns(exchange->loop);
     if (!is_known && check_head(exchange, method, version) != ERR_OK)

@@ -51,6 +51,7 @@ struct exchange {
     char *target;                 /* request_target's: the path as it came, NUL, the query string */
     const char *query;            /* in target; NULL when there is no '?' */
     const char *head_start;       /* where libmicrohttpd has the head; until the body comes */
+    size_t head_size;             /* with the empty line */
     const struct dot_head *known; /* head_memory.h, in begin(): what the head says; NULL: read it */
     bool must_close;              /* the connection ends after this answer */
     bool is_paused;               /* in BODY: no more of it for now, the connection is suspended */

@@ -8,10 +8,6 @@
 #include "server/exchanges.h"
 #include "server/loop.h"
 
-/* CR LF CR LF: the last line's end, and the empty one. A head that has something else there is
- * refused for it (exchange.c), so that these belong to what is compared. */
-enum { END_BYTES = 4 };
-
 static struct head_memory *memory_of(const struct exchange *exchange)
 {
     struct exchanges *all = loop_exchanges(exchange->loop);
@@ -56,7 +52,7 @@ static bool is_same(const struct head_memory *memory, const struct exchange *exc
 {
     const struct text *target = &exchange->request_target;
     struct comparison comparison = {.memory = memory, .start = (uintptr_t)exchange->head_start};
-    if (memory->size == 0 || target->size != memory->target_size ||
+    if (memory->size != exchange->head_size || target->size != memory->target_size ||
         memcmp(target->data, memory->target, target->size) != 0)
         return false;
     int seen =
@@ -96,8 +92,7 @@ static enum MHD_Result note_field(void *closure, enum MHD_ValueKind kind, const 
                                      (uintptr_t)value - lesson->start, value_size};
     (void)kind;
     lesson->is_odd = memory->field_count == HEAD_MEMORY_FIELDS || field.name < lesson->end ||
-                     field.value < field.name + name_size ||
-                     field.value + value_size > HEAD_MEMORY_BYTES - END_BYTES;
+                     field.value < field.name + name_size;
     if (lesson->is_odd)
         return MHD_NO;
     lesson->end = field.value + value_size;
@@ -115,9 +110,10 @@ void head_memory_learn(struct exchange *exchange, const struct dot_head *dot)
     memory->size = 0;
     memory->field_count = 0;
     (void)MHD_get_connection_values_n(exchange->mhd, MHD_HEADER_KIND, note_field, &lesson);
-    if (lesson.is_odd || lesson.end == 0 || target->size > sizeof memory->target)
+    if (lesson.is_odd || lesson.end > exchange->head_size ||
+        exchange->head_size > sizeof memory->text || target->size > sizeof memory->target)
         return;
-    memory->size = lesson.end + END_BYTES;
+    memory->size = exchange->head_size;
     memory->target_size = target->size;
     memcpy(memory->text, exchange->head_start, memory->size);
     memcpy(memory->target, target->data, target->size);

@@ -91,6 +91,43 @@ def test_unclear_framing_is_400_and_closes(daemon, name):
         refused_as(daemon, UNCLEAR[name], 400, "bad-framing")
 
 
+LINE_ENDS = range(5)  # of the request line, the fields, the empty line
+ZEROS = bytes(16)  # such is the library's buffer behind a head as well
+
+
+def bare_at(places, start, *lines):
+    """A head whose line ends at these places are LF alone."""
+    ends = ["\n" if place in places else "\r\n" for place in LINE_ENDS]
+    return "".join(map("".join, zip([start, "Host: x", *lines, ""], ends))).encode()
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("places", [[place] for place in LINE_ENDS] + [LINE_ENDS], ids=str)
+def test_a_line_that_ends_in_lf_alone_is_400_whatever_comes_behind(daemon, places):
+    fields = f"Content-Length: {len(ZEROS)}", "Content-Type: application/octet-stream"
+    start = "POST /v1/dot?dtype=float32 HTTP/1.1"
+    for version in "1.1", "1.0":
+        page = bare_at(places, f"GET /livez HTTP/{version}", "X-Note: a", "X-Last: b")
+        refused_as(daemon, page, 400, "bad-framing")
+        refused_as(daemon, page + SMUGGLED, 400, "bad-framing")
+    refused_as(daemon, bare_at(places, start, *fields) + ZEROS, 400, "bad-framing")
+    with daemon.wire() as wire:  # that the right head is known changes nothing
+        for _ in range(2):
+            wire.send(bare_at([], start, *fields) + ZEROS)
+            assert wire.answer().ok()["result"] == 0
+        wire.send(bare_at(places, start, *fields) + ZEROS)
+        assert wire.answer().status == 400
+        assert wire.answer() is None
+
+
+def test_a_head_without_fields_ends_its_lines_in_cr_lf(daemon):
+    with daemon.wire() as wire:
+        wire.send(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert wire.answer().status == 200
+    for ends in b"\n\n", b"\r\n\n", b"\n\r\n":
+        refused_as(daemon, b"GET /livez HTTP/1.0" + ends, 400, "bad-framing")
+
+
 @pytest.mark.parametrize(
     "coding", ["gzip, chunked", "identity", "xchunked", "chunked, gzip", "gzip"]
 )

@@ -13,8 +13,9 @@ local known = {
         "complex128",
     } },
     { "accept", "json", { "json", "raw", "npy" } },
-    { "layout", "concat", { "concat", "interleaved" } },
+    { "layout", "concat", { "concat", "interleaved", "pairs" } },
     { "block", "256", "^[1-9]%d*$", "a number of elements from 1 on" },
+    { "batch", "8", "^[1-9]%d*$", "a number from 1 on" },
     { "data", "plain", { "plain", "wide" } },
     { "accuracy", "default", { "default", "exact", "fast" } },
     { "device", "auto", "^[%w:]+$", "a device's name" },
@@ -139,6 +140,18 @@ local function make_pair(dtype, n, turn)
     return { a = a, b = b, n = n, expected = expected }
 end
 
+-- Pairs of more and more elements, n in the last, and what all of them give.
+local function make_batch(dtype, n, turn)
+    local batch, results, count = {}, {}, tonumber(settings.batch)
+    for i = 1, count do
+        batch[i] = make_pair(dtype, math.floor(n * i / count), turn * count + i)
+        results[i] = batch[i].expected.bytes
+    end
+    local bytes = table.concat(results)
+    batch.expected = { bytes = bytes, text = bits_text(bytes) }
+    return batch
+end
+
 -- ---- bodies ---------------------------------------------------------------------------------
 
 -- Both machines at the ends of the wire are little-endian, as raw elements are.
@@ -197,7 +210,22 @@ local function interleave(a, b, block_bytes)
     return table.concat(blocks)
 end
 
+-- How many pairs, how long each is, then their elements.
+local function pairs_body(dtype, batch)
+    local counts, elements = ffi.new("uint64_t[?]", 1 + #batch), {}
+    counts[0] = #batch
+    for i, pair in ipairs(batch) do
+        counts[i] = pair.n
+        table.insert(elements, raw_elements(dtype, pair.a, pair.n))
+        table.insert(elements, raw_elements(dtype, pair.b, pair.n))
+    end
+    return ffi.string(counts, ffi.sizeof(counts)) .. table.concat(elements)
+end
+
 local function raw_body(dtype, pair)
+    if settings.layout == "pairs" then
+        return pairs_body(dtype, pair)
+    end
     local a, b = raw_elements(dtype, pair.a, pair.n), raw_elements(dtype, pair.b, pair.n)
     if settings.layout == "concat" or pair.n == 0 then
         return a .. b
@@ -276,8 +304,8 @@ local bodies = {
 -- ---- answers --------------------------------------------------------------------------------
 
 local function bits_in_json(body)
-    local told = body:match('"bits":%s*"(0x%x+)"') or body:match('"bits":%s*%[([^%[%]]+)%]')
-    return told and told:gsub('[%s"]', "")
+    local told = body:match('"bits":%s*"(0x%x+)"') or body:match('"bits":%s*(%b[])')
+    return told and told:gsub('[%s"%[%]]', "")
 end
 
 local function bytes_of_npy(body)
@@ -297,7 +325,7 @@ local function bytes_behind_json(body, headers)
     return size and body:sub(size + 1)
 end
 
--- as: the form in which make_pair() has the same; result(body, headers) may be nil.
+-- as: the form in which what was made has the same; result(body, headers) may be nil.
 local answers = {
     json = { as = "text", result = bits_in_json },
     raw = { as = "bytes", result = function(body) return body end },
@@ -410,6 +438,8 @@ local function target_of(dtype, is_oip)
     end
     if settings.layout == "interleaved" then
         target = target .. "&layout=interleaved;block=" .. settings.block
+    elseif settings.layout == "pairs" then
+        target = target .. "&layout=pairs"
     end
     return target
 end
@@ -423,7 +453,7 @@ function setup(thread)
 end
 
 -- Globals of each thread: done() reads the counts through thread:get(), wrk looks for request and
--- response. One pair is one request, which wrk sends without asking for it each time.
+-- response. One pair, or batch of them, is one request, which wrk sends without asking for it each time.
 function init(args)
     read_settings(args)
     local dtype, body = types[settings.dtype], bodies[settings.body]
@@ -433,9 +463,9 @@ function init(args)
     wrk.method, wrk.path = "POST", target_of(dtype, body.is_oip)
     wrk.headers["Content-Type"] = body.kind
     wrk.headers["Accept"] = not body.is_oip and media[settings.accept] or nil
-    local requests = {}
+    local make, requests = settings.layout == "pairs" and make_batch or make_pair, {}
     for turn = 1, checked and tonumber(settings.pairs) or 1 do
-        local pair = make_pair(dtype, tonumber(settings.n), turn)
+        local pair = make(dtype, tonumber(settings.n), turn)
         local json_size
         wrk.body, json_size = body.make(dtype, pair)
         wrk.headers["Inference-Header-Content-Length"] = json_size

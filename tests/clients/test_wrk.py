@@ -32,6 +32,11 @@ def runs():
         "n=2000 accuracy=fast device=cpu",
         "n=37 layout=interleaved block=5",
         "n=65536 pairs=1",
+        "layout=pairs",
+        "n=37 layout=pairs batch=100 accept=raw dtype=float16",  # of which some have no elements
+        "n=37 layout=pairs batch=3 accept=npy dtype=int64",
+        "n=37 layout=pairs batch=1 dtype=int8",
+        "n=300 layout=pairs batch=5 data=wide dtype=complex64",
     )
 
 
@@ -123,7 +128,7 @@ def turn_lowest_bit(body, kind):
         return body[:-8] + bytes([body[-8] ^ 1]) + body[-7:]
     text = body.decode()
     if '"bits"' in text:
-        bits = re.search(r'"bits": "0x(\w+)"', text)[1]
+        bits = re.search(r'"bits": \[?"0x(\w+)"', text)[1]
         return text.replace(bits, f"{int(bits, 16) ^ 1:016x}").encode()
     value = re.search(r'"data": \[(\S+)\]', text)[1]
     return text.replace(value, repr(math.nextafter(float(value), math.inf))).encode()
@@ -154,7 +159,16 @@ def relay(daemon):
 
 
 @pytest.mark.parametrize(
-    "settings", ["", "accept=raw", "accept=npy", "body=oip-json", "body=oip accept=raw"]
+    "settings",
+    [
+        "",
+        "accept=raw",
+        "accept=npy",
+        "body=oip-json",
+        "body=oip accept=raw",
+        "layout=pairs",
+        "layout=pairs accept=raw",
+    ],
 )
 def test_an_answer_of_which_one_bit_is_wrong_is_noticed(relay, settings):
     status, output = wrk(relay(turn_lowest_bit), "n=37", *settings.split())
@@ -201,6 +215,8 @@ def test_answers_that_are_refused_are_told(start_daemon, settings):
         ("body=oip dtype=uint8", "no model of uint8"),
         ("body=oip accept=npy", "not npy"),
         ("body=json layout=interleaved", "layout is for body=raw"),
+        ("body=npy layout=pairs", "layout is for body=raw"),
+        ("layout=pairs batch=0", "batch must be"),
         ("data=wide dtype=int8", "int8 holds no 2^60"),
     ],
 )

@@ -397,18 +397,22 @@ static void discard_library_log(void *closure, const char *format, va_list args)
     (void)closure, (void)format, (void)args; /* what clients do wrong is answered, not logged */
 }
 
-/* Version 1.0 can refuse folded lines and bare line feeds itself; 0.9 is watched by exchange.c. */
+/* Version 1.0 can refuse folded lines and bare line feeds itself; 0.9 is watched by exchange.c. And
+ * it begins with a connection that is added in its next run only, as with one from another thread,
+ * unless it is told that there is none: then at once, as 0.9 does. */
 #if MHD_VERSION >= 0x01000000
 #define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
+#define ONE_THREAD MHD_USE_NO_THREAD_SAFETY
 #else
 #define STRICTNESS
+#define ONE_THREAD 0
 #endif
 
 static bool start_daemon(struct loop *loop)
 {
     /* The flag for suspending also asks for a pipe to wake the library's own threads. There are
      * none here, and without the pipe a resume costs no system call. */
-    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG | ONE_THREAD |
                      (MHD_ALLOW_SUSPEND_RESUME & ~(unsigned)MHD_USE_ITC);
     loop->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, exchange_on_request, loop, STRICTNESS MHD_OPTION_EXTERNAL_LOGGER,

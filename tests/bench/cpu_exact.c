@@ -1,6 +1,6 @@
 /* Exact sums on one core beside the plain floating-point ones, in one run: ns an element.
  *
- * usage: bench_cpu_exact [n [seconds a figure]]; a table of every instruction set of this machine,
+ * bench_cpu_exact [N [SECONDS_A_FIGURE]]: a table of every instruction set of this machine,
  * element type and kind of data. The smallest of the runs counts: others use the machine as well.
  */
 #include <math.h>
@@ -11,6 +11,7 @@
 #include "gpu/clock.h"
 #include "gpu/cpu_dot.h"
 #include "gpu/exact/sum.h"
+#include "tests/bench/arguments.h"
 
 enum kind { UNIFORM, SPREAD_20, SPREAD_60, SPREAD_200, FULL_RANGE, ONE_OUTLIER, KIND_COUNT };
 
@@ -171,15 +172,11 @@ static void table_of(const struct cpu_kernel *kernel, size_t n, double seconds)
 
 int main(int argc, char **argv)
 {
-    size_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
-    double seconds = argc > 2 ? strtod(argv[2], NULL) : 0.05;
+    struct argument told[] = {{"N", 1e6, 1, 1e9}, {"SECONDS_A_FIGURE", 0.05, 0.001, 60}};
+    arguments_read(argc, argv, told, 2);
     const struct cpu_kernel *kernel;
     size_t count = cpu_kernels(&kernel);
-    if (n == 0) {
-        fprintf(stderr, "usage: bench_cpu_exact [n [seconds a figure]]\n");
-        return EXIT_FAILURE;
-    }
     for (size_t k = 0; k < count; k++)
-        table_of(&kernel[k], n, seconds);
+        table_of(&kernel[k], (size_t)told[0].value, told[1].value);
     return EXIT_SUCCESS;
 }

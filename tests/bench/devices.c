@@ -12,6 +12,7 @@
 
 #include "gpu/clock.h"
 #include "gpu/gpu.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/port.h"
 
 enum { FLYING = 16, JOB_ROWS = 64, JOB_N = 1 << 16, ROUNDS = 5 };
@@ -112,6 +113,8 @@ static void measure(double seconds)
 
 int main(int argc, char **argv)
 {
+    struct argument seconds = {"SECONDS", 1, 0.01, 3600};
+    arguments_read(argc, argv, &seconds, 1);
     const struct gpu_config config = {
         .cuda = true,
         .budget_bytes = (size_t)1 << 30,
@@ -126,7 +129,7 @@ int main(int argc, char **argv)
         return 1;
     }
     jobs_init();
-    measure(argc > 1 ? atof(argv[1]) : 1);
+    measure(seconds.value);
     for (int i = 0; i < FLYING; i++) {
         job_fini(&jobs[i]);
         gpu_buffers(gpu)->release(gpu_buffers(gpu)->context, blocks[i]);

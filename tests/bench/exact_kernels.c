@@ -1,6 +1,6 @@
 /* exact_kernels.c - the exact kernels beside cuBLAS, on data of every kind: no test, but it checks.
  *
- *   bench_exact_kernels [LARGEST [TYPE]...]      n up to LARGEST, by default 100000000; all types
+ *   bench_exact_kernels [LARGEST [TYPE]...]      n up to LARGEST; by default all types
  *
  * Each line: median device time from event to event with a cold L2 (a read of twice its size
  * before each run), both sides in turn. Operands repeat a block of random elements, so that the
@@ -15,6 +15,7 @@
 
 #include "gpu/exact/limbs.h"
 #include "gpu/kernels/exact.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/cublas.h"
 #include "tests/gpu/operands.h"
 
@@ -273,26 +274,41 @@ static void compare_type(struct bench *bench, enum dtype dtype, double largest)
     }
 }
 
-static bool is_wanted(enum dtype dtype, int argc, char **argv)
+static const enum dtype types[] = {DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_FLOAT16, DTYPE_BFLOAT16,
+                                   DTYPE_INT8,    DTYPE_UINT8,   DTYPE_INT32,   DTYPE_INT64};
+enum { TYPE_COUNT = sizeof types / sizeof *types };
+
+/* Marks the types that are named, or all when none is; false: a name is not of these types. */
+static bool read_types(int count, char **names, bool is_wanted[static TYPE_COUNT])
 {
-    bool is_named = argc <= 2;
-    for (int i = 2; i < argc; i++)
-        is_named = is_named || strcmp(argv[i], dtype_name(dtype)) == 0;
-    return is_named;
+    int found = 0;
+    for (int t = 0; t < TYPE_COUNT; t++) {
+        is_wanted[t] = count == 0;
+        for (int i = 0; i < count; i++)
+            if (strcmp(names[i], dtype_name(types[t])) == 0) {
+                is_wanted[t] = true;
+                found++;
+            }
+    }
+    return found == count;
 }
 
 int main(int argc, char **argv)
 {
-    static const enum dtype types[] = {DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_FLOAT16, DTYPE_BFLOAT16,
-                                       DTYPE_INT8,    DTYPE_UINT8,   DTYPE_INT32,   DTYPE_INT64};
-    const double largest = argc > 1 ? strtod(argv[1], NULL) : 1e8;
+    struct argument told = {"LARGEST", 1e8, 1000, 1e10};
+    bool is_wanted[TYPE_COUNT];
+    const int names = argc > 2 ? argc - 2 : 0;
+    if (!read_types(names, argv + argc - names, is_wanted) ||
+        (argc > 1 && !argument_read(argv[1], &told)))
+        return arguments_usage(&told, 1, " [TYPE]...");
+    const double largest = told.value;
     struct bench bench = {0};
     bench_open(&bench, (size_t)largest * 8);
     (void)printf("%-8s %-10s %9s %9s %7s %9s %7s %6s\n", "dtype", "data", "n", "exact us", "GB/s",
                  "cuBLAS us", "GB/s", "share");
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (is_wanted(types[i], argc, argv))
-            compare_type(&bench, types[i], largest);
+    for (int t = 0; t < TYPE_COUNT; t++)
+        if (is_wanted[t])
+            compare_type(&bench, types[t], largest);
     bench_close(&bench);
     return bench.failed ? 1 : 0;
 }

@@ -1,7 +1,9 @@
 /* kernels.c - every rung of the ladder beside cuBLAS on operands that lie on the device, each sum
  * checked; and one job's and 64 jobs' time on the device through gpu.h.
  *
- * Usage: bench_kernels [largest n, default 1e8]. All run in one go, in turn, with L2 flushed before
+ *   bench_kernels [LARGEST]
+ *
+ * n up to LARGEST, which may be told as 1e8. All run in one go, in turn, with L2 flushed before
  * each run, and are timed by CUDA events behind that flush, so that launches are queued by then;
  * what a rung must clear counts. Medians. Slow ones run less often. Exit status 1: a sum was wrong.
  */
@@ -13,6 +15,7 @@
 #include "gpu/exact/sum.h"
 #include "gpu/gpu.h"
 #include "gpu/ladder.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/cublas.h"
 #include "tests/random.h"
 #include "tests/sink.h"
@@ -332,6 +335,8 @@ static void time_jobs(struct gpu *gpu)
 
 int main(int argc, char **argv)
 {
+    struct argument largest = {"LARGEST", 1e8, 100, 1e10};
+    arguments_read(argc, argv, &largest, 1);
     const struct gpu_config config = {
         .cuda = true,
         .budget_bytes = 64 << 20,
@@ -352,5 +357,5 @@ int main(int argc, char **argv)
                  info.multiprocessors, info.capability);
     time_jobs(gpu);
     gpu_close(gpu);
-    return compare_rungs(argc > 1 ? strtod(argv[1], NULL) : 1e8) ? 0 : 1;
+    return compare_rungs(largest.value) ? 0 : 1;
 }

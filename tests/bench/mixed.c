@@ -1,6 +1,6 @@
 /* mixed.c - pairs of mixed lengths in one job: on the device itself, through the door, on the CPU.
  *
- *   bench_mixed [LONGEST, default 10^6 [MOST_PAIRS, default 10^4]]
+ *   bench_mixed [LONGEST [MOST_PAIRS]]
  *
  * Lengths are spread evenly on a logarithmic scale from 1 to LONGEST, then evenly with about the
  * same sum. On the device: the kernels alone, the table's copy included, operands there, cold L2,
@@ -20,6 +20,7 @@
 #include "gpu/gpu.h"
 #include "gpu/kernels/exact.h"
 #include "gpu/kernels/grid_atomic.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/cublas.h"
 #include "tests/bench/port.h"
 #include "tests/random.h"
@@ -413,9 +414,11 @@ static void bench_close(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    const uint64_t longest = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
-    struct bench bench = {.pairs_max = argc > 2 ? strtoull(argv[2], NULL, 10) : 10000};
-    if (longest < 10 || bench.pairs_max < 10 || !bench_open(&bench, longest)) {
+    struct argument told[] = {{"LONGEST", 1e6, 10, 1e9}, {"MOST_PAIRS", 1e4, 10, 1e6}};
+    arguments_read(argc, argv, told, 2);
+    const uint64_t longest = (uint64_t)told[0].value;
+    struct bench bench = {.pairs_max = (uint64_t)told[1].value};
+    if (!bench_open(&bench, longest)) {
         (void)fprintf(stderr, "bench_mixed: no CUDA device, or no memory\n");
         return 1;
     }

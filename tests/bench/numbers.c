@@ -1,6 +1,6 @@
 /* numbers.c - how fast arrays of numbers and base64 are read and numbers are written, on one core.
  *
- *     bench_numbers [MiB of text]
+ *     bench_numbers [TEXT_MIB]
  *
  * Text of each kind is fed in pieces of 32 KiB, as the network brings it, into a buffer that is
  * already there, so that page faults are not what is measured. MB/s is of text, median of 15, by
@@ -14,6 +14,7 @@
 #include "proto/base64.h"
 #include "proto/numbers.h"
 #include "proto/shortest.h"
+#include "tests/bench/arguments.h"
 #include "tests/random.h"
 
 enum { PIECE_BYTES = 32 * 1024, ROUNDS = 15, SHORTEST_COUNT = 1 << 20 };
@@ -234,12 +235,12 @@ static void print_write_rate(const char *name, double (*next)(void), bool is_flo
 
 int main(int argc, char **argv)
 {
-    size_t size = (argc > 1 ? strtoul(argv[1], NULL, 10) : 8) << 20;
-    char *text = size == 0 ? NULL : malloc(size);
-    if (text == NULL) {
-        fprintf(stderr, "usage: bench_numbers [MiB of text]\n");
+    struct argument text_mib = {"TEXT_MIB", 8, 1, 4096};
+    arguments_read(argc, argv, &text_mib, 1);
+    size_t size = (size_t)text_mib.value << 20;
+    char *text = malloc(size);
+    if (text == NULL)
         return 1;
-    }
     struct buffer buffer;
     buffer_init(&buffer, &buffer_heap);
     printf("%-24s %10s %10s %10s   MB/s of text\n", "read", "float32", "float64", "unknown");

@@ -23,6 +23,7 @@
 #include "gpu/clock.h"
 #include "gpu/gpu.h"
 #include "gpu/waiter.h"
+#include "tests/bench/arguments.h"
 
 enum {
     INLINE_TERMS = 65536,       /* as the daemon has it */
@@ -368,6 +369,9 @@ int main(int argc, char **argv)
         .batch_jobs = 1024,
         .inline_terms = INLINE_TERMS,
     };
+    const bool tells_all = argc == 2 && strcmp(argv[1], "--all") == 0;
+    if (argc > 1 && !tells_all)
+        return arguments_usage(NULL, 0, " [--all]");
     struct block block[2];
     if (!devices_open(&config))
         return 1;
@@ -381,7 +385,7 @@ int main(int argc, char **argv)
            gpu_device_info(gpu, 0).name, took_ms);
     speeds_print();
     printf("\n");
-    struct tally tally = measure_all(argc > 1 && strcmp(argv[1], "--all") == 0);
+    struct tally tally = measure_all(tells_all);
     printf(
         "\n%u jobs, %u of them off by more than a tenth in both halves, at most %.2f; %u in one at "
         "the least, at most %.2f.\n",

@@ -1,7 +1,9 @@
 /* rows.c - many rows with one vector, fast and exact, beside cublasSgemv: float32, operands on the
  * device, every sum checked.
  *
- * Usage: bench_rows [elements of all rows, default 2^30]. All sides in one go, in turn; medians.
+ *   bench_rows [ELEMENTS]
+ *
+ * ELEMENTS are those of all rows. All sides in one go, in turn; medians.
  * The rows repeat a block of them, so that the host knows every sum. Exit status 1: a sum was
  * wrong.
  */
@@ -15,6 +17,7 @@
 #include "gpu/exact/sum.h"
 #include "gpu/kernels/exact.h"
 #include "gpu/kernels/grid_atomic.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/cublas.h"
 #include "tests/random.h"
 
@@ -220,10 +223,10 @@ static void compare_at(struct bench *bench, uint64_t n, uint64_t rows)
 int main(int argc, char **argv)
 {
     static const uint64_t lengths[] = {64, 96, 128, 256, 384, 512, 768, 1024, 1536};
-    const uint64_t elements = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)1 << 30;
+    struct argument told = {"ELEMENTS", 1 << 30, BLOCK_ROWS * LONGEST, 1e11};
     struct bench bench = {0};
-    if (elements < (uint64_t)BLOCK_ROWS * LONGEST)
-        return 1;
+    arguments_read(argc, argv, &told, 1);
+    const uint64_t elements = (uint64_t)told.value;
     bench_open(&bench, elements);
     (void)printf("%5s %9s %9s %6s %9s %6s %9s %6s %6s %6s\n", "n", "rows", "cuBLAS us", "GB/s",
                  "fast us", "GB/s", "exact us", "GB/s", "fast", "exact");

@@ -14,6 +14,7 @@
 
 #include "gpu/clock.h"
 #include "gpu/gpu.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/port.h"
 
 enum { LONG_MAX_JOBS = 64, LONG_N = 100000000 };
@@ -114,8 +115,9 @@ static void measure(int device, unsigned long_jobs, unsigned small_jobs)
 
 int main(int argc, char **argv)
 {
-    unsigned long_jobs = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 4;
-    unsigned small_jobs = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1000;
+    struct argument told[] = {{"LONG_JOBS", 4, 0, LONG_MAX_JOBS}, {"SMALL_JOBS", 1000, 1, 1e6}};
+    arguments_read(argc, argv, told, 2);
+    const unsigned long_jobs = (unsigned)told[0].value, small_jobs = (unsigned)told[1].value;
     const struct gpu_config config = {
         .cuda = true,
         .budget_bytes = 1 << 20,
@@ -126,8 +128,7 @@ int main(int argc, char **argv)
     };
     struct problem problem;
     float *filled = malloc(2 * sizeof *filled * LONG_N);
-    if (filled == NULL || long_jobs > LONG_MAX_JOBS || small_jobs == 0 ||
-        gpu_open(&gpu, &config, &problem) != ERR_OK)
+    if (filled == NULL || gpu_open(&gpu, &config, &problem) != ERR_OK)
         return 1;
     for (size_t i = 0; i < 2 * (size_t)LONG_N; i++)
         filled[i] = (float)(i % 1000) - 499.5F;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -32,10 +33,22 @@ static bool create_loops(struct http *http)
     return http->loop != NULL;
 }
 
+bool http_library_fits(const char *version)
+{
+    return strtoul(version, NULL, 10) == MHD_VERSION >> 24;
+}
+
 bool http_open(struct http **ret, const struct config *config, struct gpu *gpu, struct lab *lab,
                const struct listen_set *sockets, const struct lineage *lineage, char *message,
                size_t message_size)
 {
+    if (!http_library_fits(MHD_get_version())) {
+        (void)snprintf(message, message_size,
+                       "built with another libmicrohttpd than the %s that is here: build dotd "
+                       "again",
+                       MHD_get_version());
+        return false;
+    }
     struct http *http = calloc(1, sizeof *http);
     if (http == NULL)
         goto failed;

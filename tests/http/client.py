@@ -1,5 +1,6 @@
 """What the tests know about a daemon: how to start it, call it, and read exactly what came back."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -150,12 +151,16 @@ class Daemon:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
 
     def call(self, method, path, body=None, headers={}, **keywords):
-        """One request on a connection of its own."""
+        """One request on a connection of its own. When this returns it is over for the daemon too, and
+        counted, which is not so when its answer is here."""
         connection = self.connect()
-        try:
-            return ask(connection, method, path, body, headers, **keywords)
-        finally:
-            connection.close()
+        connection.connect()
+        with connection.sock.dup() as link:  # http.client closes its own when it likes
+            try:
+                return ask(connection, method, path, body, headers, **keywords)
+            finally:
+                connection.close()
+                hang_up(link)
 
     def get(self, path, headers={}):
         return self.call("GET", path, headers=headers)
@@ -206,6 +211,15 @@ def poll(reached, what):
     while not reached():
         assert time.monotonic() < deadline, f"never reached: {what}"
         time.sleep(POLL_S)
+
+
+def hang_up(link):
+    """Says that no more will come, and waits until the other side has closed."""
+    with contextlib.suppress(OSError):  # one that it has reset already
+        link.shutdown(socket.SHUT_WR)
+    with contextlib.suppress(ConnectionError):
+        while link.recv(65536):
+            pass
 
 
 def ask(connection, method, path, body=None, headers={}, **keywords):

@@ -40,8 +40,9 @@ def test_a_job_that_waits_behind_another_is_answered_in_time_and_never_computed(
     with occupied(daemon), daemon.wire() as wire:
         wire.send(post("/v1/dot", json.dumps(ON_DEVICE | {"timeout_ms": 300}), JSON))
         wire.answer().problem(504, "deadline")
-        status = daemon.get("/v1/status").ok()
-        assert (queued(status), status["requests"]["in_flight"]) == (0, 2)  # with the occupier
+        daemon.wait_status(  # with the occupier
+            lambda status: (queued(status), status["requests"]["in_flight"]) == (0, 2)
+        )
         before = daemon.get("/v1/devices").ok()["devices"][1]
         assert before["expired_total"] == 1
     daemon.wait_idle()

@@ -708,7 +708,7 @@ def test_an_experiment_that_takes_or_waits_too_long_is_504(start_daemon):
 
 @pytest.mark.every_build
 def test_an_experiment_under_way_is_answered_while_the_server_drains(start_daemon):
-    daemon = start_daemon(cuda="off")
+    daemon = start_daemon(drain_timeout_ms=3_600_000, cuda="off")
     with busy(daemon) as (first, second):
         daemon.signal(signal.SIGTERM)
         poll(lambda: daemon.get("/readyz").status == 503, "draining")

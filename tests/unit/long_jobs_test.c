@@ -162,6 +162,45 @@ static void cancelled_jobs_leave_the_queue_behind_long_ones(void **state)
 }
 
 /* Rows, broadcasts and several tasks, cut wherever the limits say, against the whole job. */
+/* Two of the pair in one job: computed whole, then in slices of at most so many bytes. */
+static void check_sliced(const struct tensor_pair *pair, enum accuracy accuracy, uint64_t bytes)
+{
+    struct tensor_pair both[2] = {*pair, *pair};
+    struct problem problem;
+    struct sink sink;
+    tiny_faulty.slice.bytes = bytes;
+    struct gpu *gpu = open_tiny();
+    struct job job = {
+        .base = ones,
+        .bytes = sizeof ones,
+        .accuracy = accuracy,
+        .result_dtype = dtype_is_integer(pair->a.dtype) ? DTYPE_INT64 : pair->a.dtype,
+        .wants_abs = true,
+        .port = &sink.port,
+    };
+    sink_init(&sink);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(shape_dot(&pair->a.shape, &pair->b.shape, &both[i].result, &problem),
+                         ERR_OK);
+    assert_int_equal(job_plan(&job, both, 2), ERR_OK);
+    gpu_compute(gpu, &job);
+    struct dot_value *want = calloc(job.value_count, sizeof *want);
+    assert_non_null(want);
+    memcpy(want, job.value, job.value_count * sizeof *want);
+    memset(job.value, 0, job.value_count * sizeof *want);
+    assert_int_equal(gpu_submit(gpu, 1, &job), ERR_OK);
+    sink_wait(&sink, 1);
+    assert_int_equal(job.error, ERR_OK);
+    for (size_t v = 0; v < job.value_count; v++)
+        if (want[v].sum != job.value[v].sum) /* whole quarters: also fast ones are exact */
+            fail_msg("%zu bytes, value %zu: %.17g, expected %.17g", (size_t)bytes, v,
+                     job.value[v].sum, want[v].sum);
+    assert_true(gpu_device_counts(gpu, 1).slices_total > 1);
+    free(want);
+    job_fini(&job);
+    gpu_close(gpu);
+}
+
 static void long_jobs_have_the_values_of_whole_ones(void **state)
 {
     (void)state;
@@ -175,45 +214,13 @@ static void long_jobs_have_the_values_of_whole_ones(void **state)
         {.a = {DTYPE_INT8, {2, {40, 90}}, 1}, .b = {DTYPE_INT8, {1, {90}}, 5003}},
     };
     static const uint64_t bytes[] = {UINT64_MAX, 3000, 100, 1};
-    enum { PAIRS = sizeof pairs / sizeof *pairs };
     for (size_t i = 0; i < 2 * LONG_N; i++)
         ones[i] = (float)(i * i % 61) - 30.25F;
-    for (size_t i = 0; i < PAIRS * 4 * 2; i++) {
-        struct tensor_pair pair[2] = {pairs[i % PAIRS], pairs[i % PAIRS]};
-        struct problem problem;
-        struct sink sink;
-        tiny_faulty.slice.bytes = bytes[i / PAIRS % 4];
-        struct gpu *gpu = open_tiny();
-        struct job job = {
-            .base = ones,
-            .bytes = sizeof ones,
-            .accuracy = i / PAIRS / 4 ? ACCURACY_FAST : ACCURACY_EXACT,
-            .result_dtype = dtype_is_integer(pair[0].a.dtype) ? DTYPE_INT64 : pair[0].a.dtype,
-            .wants_abs = true,
-            .port = &sink.port,
-        };
-        sink_init(&sink);
-        for (int j = 0; j < 2; j++)
-            assert_int_equal(
-                shape_dot(&pair[j].a.shape, &pair[j].b.shape, &pair[j].result, &problem), ERR_OK);
-        assert_int_equal(job_plan(&job, pair, 2), ERR_OK);
-        gpu_compute(gpu, &job);
-        struct dot_value *want = calloc(job.value_count, sizeof *want);
-        assert_non_null(want);
-        memcpy(want, job.value, job.value_count * sizeof *want);
-        memset(job.value, 0, job.value_count * sizeof *want);
-        assert_int_equal(gpu_submit(gpu, 1, &job), ERR_OK);
-        sink_wait(&sink, 1);
-        assert_int_equal(job.error, ERR_OK);
-        for (size_t v = 0; v < job.value_count; v++)
-            if (want[v].sum != job.value[v].sum) /* whole quarters: also fast ones are exact */
-                fail_msg("pair %zu, %zu bytes, value %zu: %.17g, expected %.17g", i % PAIRS,
-                         (size_t)tiny_faulty.slice.bytes, v, job.value[v].sum, want[v].sum);
-        assert_true(gpu_device_counts(gpu, 1).slices_total > 1);
-        free(want);
-        job_fini(&job);
-        gpu_close(gpu);
-    }
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        for (size_t j = 0; j < sizeof bytes / sizeof *bytes; j++) {
+            check_sliced(&pairs[i], ACCURACY_EXACT, bytes[j]);
+            check_sliced(&pairs[i], ACCURACY_FAST, bytes[j]);
+        }
     tiny_faulty.slice.bytes = UINT64_MAX;
 }
 

@@ -2,13 +2,14 @@
  *
  * The region is cut into granules; every granule has a record beside the region. A run of granules
  * is free, or one large block, or a slab of small blocks of one class. A large block grows into the
- * free run behind it where there is one. A free small block holds the link of its class's list in
- * its own first bytes.
+ * free run behind it where there is one. A free small block holds the link of its list in its own
+ * first bytes.
  */
 #include "gpu/pool.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -22,9 +23,10 @@
 
 enum {
     CLASS_FIRST_BITS = 6, /* 64 bytes: LIMIT_OPERAND_ALIGN */
-    CLASS_LAST_BITS = 18, /* POOL_SMALL_BYTES */
+    CLASS_LAST_BITS = 19, /* POOL_SMALL_BYTES */
     CLASS_COUNT = CLASS_LAST_BITS - CLASS_FIRST_BITS + 1,
-    SLAB_GRANULES = POOL_SMALL_BYTES / POOL_GRANULE_BYTES,
+    SLAB_BYTES = 256 << 10, /* or one block, if that is longer */
+    PROCESSORS = 64,        /* with a list each; of more, several share one */
     HUGE_BYTES = 2 << 20,
     AREA_COUNT = 2,
 };
@@ -53,9 +55,12 @@ struct small {
 /* Part of the region; runs do not cross from one to the other, because memory that is pinned only
  * in part cannot be copied to a device in one piece. */
 struct area {
-    uint32_t begin, end;              /* granules; fixed after pool_create() */
-    uint32_t free;                    /* free runs, by address: low memory is preferred */
-    struct small *small[CLASS_COUNT]; /* free blocks, the last released first */
+    uint32_t begin, end; /* granules; fixed after pool_create() */
+    uint32_t free;       /* free runs, by address: low memory is preferred */
+    /* Free blocks by the processor that released them, the last one first: they are in its cache.
+     * Out of that of another one, with whom it shares none, a copy into them takes five times as
+     * long. */
+    struct small *small[CLASS_COUNT][PROCESSORS];
 };
 
 struct pool {
@@ -195,46 +200,70 @@ static size_t class_size(unsigned class)
     return (size_t)1 << (class + CLASS_FIRST_BITS);
 }
 
-static void small_push(struct area *area, unsigned class, char *data)
+static uint32_t slab_granules(unsigned class)
+{
+    return (class_size(class) > SLAB_BYTES ? class_size(class) : SLAB_BYTES) / POOL_GRANULE_BYTES;
+}
+
+/* Where the thread is now; it may move, which costs time only. */
+static unsigned processor(void)
+{
+    return (unsigned)sched_getcpu() % PROCESSORS;
+}
+
+static void small_push(struct small **list, unsigned class, char *data)
 {
     struct small *small = (struct small *)data;
-    small->next = area->small[class];
-    area->small[class] = small;
+    small->next = *list;
+    *list = small;
     ASAN_POISON_MEMORY_REGION(data, class_size(class));
 }
 
-static char *small_pop(struct area *area, unsigned class)
+static char *small_pop(struct small **list, unsigned class)
 {
-    struct small *small = area->small[class];
+    struct small *small = *list;
     if (small == NULL)
         return NULL;
     ASAN_UNPOISON_MEMORY_REGION(small, class_size(class));
-    area->small[class] = small->next;
+    *list = small->next;
     return (char *)small;
+}
+
+/* Another processor's block rather than memory that nobody has touched. */
+static char *small_pop_any(struct area *area, unsigned class)
+{
+    const unsigned here = processor();
+    char *data = NULL;
+    for (unsigned i = 0; data == NULL && i < PROCESSORS; i++)
+        data = small_pop(&area->small[class][(here + i) % PROCESSORS], class);
+    return data;
 }
 
 /* Cuts a new slab. Its blocks are linked so that low addresses come first. */
 static bool slab_add(struct pool *pool, struct area *area, unsigned class)
 {
-    uint32_t run = run_take(pool, area, SLAB_GRANULES, RUN_SLAB);
+    const uint32_t granules = slab_granules(class), run = run_take(pool, area, granules, RUN_SLAB);
     if (run == NO_RUN)
         return false;
     pool->granule[run].used = 0;
     pool->granule[run].class = (uint8_t) class;
-    for (uint32_t i = 0; i < SLAB_GRANULES; i++)
+    for (uint32_t i = 0; i < granules; i++)
         pool->granule[run + i].first = run;
-    ASAN_UNPOISON_MEMORY_REGION(run_data(pool, run), POOL_SMALL_BYTES);
-    for (size_t end = POOL_SMALL_BYTES; end > 0; end -= class_size(class))
-        small_push(area, class, run_data(pool, run) + end - class_size(class));
+    const size_t bytes = (size_t)granules * POOL_GRANULE_BYTES;
+    ASAN_UNPOISON_MEMORY_REGION(run_data(pool, run), bytes);
+    struct small **list = &area->small[class][processor()];
+    for (size_t end = bytes; end > 0; end -= class_size(class))
+        small_push(list, class, run_data(pool, run) + end - class_size(class));
     return true;
 }
 
 static char *slab_acquire(struct pool *pool, struct area *area, unsigned class)
 {
-    if (area->small[class] == NULL && !slab_add(pool, area, class))
-        return NULL;
-    char *data = small_pop(area, class);
-    pool->granule[pool->granule[run_of(pool, data)].first].used++;
+    char *data = small_pop_any(area, class);
+    if (data == NULL && slab_add(pool, area, class))
+        data = small_pop_any(area, class);
+    if (data != NULL)
+        pool->granule[pool->granule[run_of(pool, data)].first].used++;
     return data;
 }
 
@@ -243,30 +272,37 @@ static void slab_release(struct pool *pool, struct area *area, struct block bloc
     struct granule *slab = &pool->granule[pool->granule[run_of(pool, block.data)].first];
     assert(slab->state == RUN_SLAB && class_size(slab->class) == block.size && slab->used > 0);
     slab->used--;
-    small_push(area, slab->class, block.data);
+    small_push(&area->small[slab->class][processor()], slab->class, block.data);
 }
 
-/* Unlinks the blocks of slabs that nobody uses, and gives those slabs back. Slow (it walks every
- * free block), and only run when the alternative is to refuse. */
+/* Of a list, unlinks the blocks of slabs that nobody uses, and gives those slabs back. */
+static bool list_reclaim(struct pool *pool, struct area *area, struct small **list, unsigned class)
+{
+    bool reclaimed = false;
+    struct small *kept = NULL, **end = &kept;
+    for (char *data; (data = small_pop(list, class)) != NULL;) {
+        uint32_t run = pool->granule[run_of(pool, data)].first;
+        struct small *small = (struct small *)data;
+        if (pool->granule[run].used > 0) {
+            *end = small;
+            end = &small->next;
+        } else if (data == run_data(pool, run)) {
+            run_give(pool, area, run);
+            reclaimed = true;
+        }
+    }
+    *end = NULL;
+    *list = kept;
+    return reclaimed;
+}
+
+/* Slow (it walks every free block), and only run when the alternative is to refuse. */
 static bool slab_reclaim(struct pool *pool, struct area *area)
 {
     bool reclaimed = false;
-    for (unsigned class = 0; class < CLASS_COUNT; class ++) {
-        struct small *kept = NULL, **end = &kept;
-        for (char *data; (data = small_pop(area, class)) != NULL;) {
-            uint32_t run = pool->granule[run_of(pool, data)].first;
-            struct small *small = (struct small *)data;
-            if (pool->granule[run].used > 0) {
-                *end = small;
-                end = &small->next;
-            } else if (data == run_data(pool, run)) {
-                run_give(pool, area, run);
-                reclaimed = true;
-            }
-        }
-        *end = NULL;
-        area->small[class] = kept;
-    }
+    for (unsigned class = 0; class < CLASS_COUNT; class ++)
+        for (unsigned i = 0; i < PROCESSORS; i++)
+            reclaimed |= list_reclaim(pool, area, &area->small[class][i], class);
     return reclaimed;
 }
 
@@ -302,7 +338,9 @@ enum error pool_create(struct pool **ret, size_t budget_bytes, size_t pinned_byt
 {
     size_t pinned =
         (pinned_bytes < budget_bytes ? pinned_bytes : budget_bytes) / POOL_GRANULE_BYTES;
-    size_t total = pinned + budget_bytes / POOL_GRANULE_BYTES + 1 + CLASS_COUNT * SLAB_GRANULES;
+    size_t total = pinned + budget_bytes / POOL_GRANULE_BYTES + 1;
+    for (unsigned class = 0; class < CLASS_COUNT; class ++)
+        total += slab_granules(class);
     if (total >= NO_RUN)
         return ERR_NOMEM;
     struct pool *pool = calloc(1, sizeof *pool);

@@ -2,7 +2,8 @@
  *
  * Door: pool_acquire() and pool_release() from any thread; they share one lock. A first touch of
  * fresh memory costs about ten times a copy into it, so nothing is given back to the system while
- * the pool lives, and what was used last is handed out first.
+ * the pool lives, and what was used last is handed out first: on the processor where it was used, so
+ * far as there is something there.
  *
  * Blocks up to POOL_SMALL_BYTES come in powers of two, from slabs with free lists; larger ones are
  * runs of POOL_GRANULE_BYTES, first fit, coalesced on release. The first pinned_bytes of the region
@@ -18,7 +19,7 @@
 
 enum {
     POOL_GRANULE_BYTES = 64 << 10,
-    POOL_SMALL_BYTES = 256 << 10, /* largest of the power-of-two blocks, and the size of a slab */
+    POOL_SMALL_BYTES = 512 << 10, /* largest of the power-of-two blocks */
 };
 
 struct pool; /* layout in pool.c */

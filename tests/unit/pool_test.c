@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -29,9 +30,32 @@ static struct block take(struct pool *pool, size_t size)
     return block;
 }
 
+/* From now on this thread is on the processor of that index, of those that it is allowed. */
+static void stay_on(const cpu_set_t *allowed, int index)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int i = 0, seen = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, allowed) && seen++ == index)
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+static int remember_processors(void **state)
+{
+    static cpu_set_t allowed;
+    *state = &allowed;
+    return sched_getaffinity(0, sizeof allowed, &allowed);
+}
+
+static int may_move_again(void **state)
+{
+    return sched_setaffinity(0, sizeof(cpu_set_t), *state);
+}
+
 static void pool_hands_out_what_was_released_last(void **state)
 {
-    (void)state;
+    stay_on(*state, 0);
     struct pool *pool = pool_of(MIB, 0);
     struct block first = take(pool, 5000), second = take(pool, 5000);
     assert_ptr_not_equal(first.data, second.data);
@@ -43,12 +67,34 @@ static void pool_hands_out_what_was_released_last(void **state)
     pool_destroy(pool);
 }
 
+static void a_block_comes_back_to_the_processor_that_released_it(void **state)
+{
+    if (CPU_COUNT((cpu_set_t *)*state) < 2)
+        skip();
+    static const size_t sizes[] = {100, POOL_SMALL_BYTES};
+    for (int i = 0; i < 2; i++) {
+        struct pool *pool = pool_of(4 * MIB, 0);
+        struct block here = take(pool, sizes[i]), there = take(pool, sizes[i]);
+        stay_on(*state, 0);
+        pool_release(pool, here);
+        stay_on(*state, 1);
+        pool_release(pool, there);
+        stay_on(*state, 0);
+        assert_ptr_equal(take(pool, sizes[i]).data, here.data);
+        stay_on(*state, 1);
+        assert_ptr_equal(take(pool, sizes[i]).data, there.data);
+        pool_release(pool, here);
+        pool_release(pool, there);
+        pool_destroy(pool);
+    }
+}
+
 static void pool_accounts_for_every_byte(void **state)
 {
     (void)state;
     struct pool *pool = pool_of(4 * MIB, 0);
-    static const size_t asked[] = {0, 1, 64, 65, 8192, 256 << 10, (256 << 10) + 1, MIB};
-    static const size_t given[] = {64, 64, 64, 128, 8192, 256 << 10, 320 << 10, MIB};
+    static const size_t asked[] = {0, 1, 64, 65, 8192, 512 << 10, (512 << 10) + 1, MIB};
+    static const size_t given[] = {64, 64, 64, 128, 8192, 512 << 10, 576 << 10, MIB};
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         struct block block = take(pool, asked[i]);
         assert_int_equal(block.size, given[i]);
@@ -266,7 +312,10 @@ static void pool_serves_many_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pool_hands_out_what_was_released_last),
+        cmocka_unit_test_setup_teardown(pool_hands_out_what_was_released_last, remember_processors,
+                                        may_move_again),
+        cmocka_unit_test_setup_teardown(a_block_comes_back_to_the_processor_that_released_it,
+                                        remember_processors, may_move_again),
         cmocka_unit_test(pool_accounts_for_every_byte),
         cmocka_unit_test(pool_refuses_beyond_its_budget_and_recovers),
         cmocka_unit_test(a_large_block_grows_where_it_lies),

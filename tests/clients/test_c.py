@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from client import REPORT, ROOT, SANITIZERS
+from client import PROGRAM_S, REPORT, ROOT, SANITIZERS
 from planted import HANG_UP, RESET, SILENCE, answer, json_result, problem
 
 SOURCE = (ROOT / "tests/clients/c_client_test.c").read_text()
@@ -73,7 +73,7 @@ def program(binary):
 
 def run(*command, **keywords):
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=120, **keywords
+        list(map(str, command)), capture_output=True, text=True, timeout=PROGRAM_S, **keywords
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -7,7 +7,7 @@ import sys
 import numpy
 import pytest
 
-from client import ROOT
+from client import PROGRAM_S, ROOT
 from planted import raw_result
 
 
@@ -17,7 +17,7 @@ def run(*words, **environment):
         [sys.executable, "-m", "dotd_client.command", *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PROGRAM_S,
         env=os.environ | {"PYTHONPATH": str(ROOT / "clients/python")} | environment,
     )
     return done.returncode, done.stdout.splitlines(), done.stderr

@@ -10,7 +10,7 @@ import urllib.parse
 
 import pytest
 
-from client import ROOT, SANITIZERS
+from client import PROGRAM_S, ROOT, SANITIZERS
 
 HERE = "http://127.0.0.1:8080"
 CONTRACT = json.loads((ROOT / "proto/openapi.json").read_text())
@@ -40,10 +40,10 @@ def run_line(line, daemon, folder):
     """The exit status and the output of a line, with this daemon and a folder of its own."""
     here = line.replace(HERE, f"http://127.0.0.1:{daemon.port}").replace("/tmp/", f"{folder}/")
     here = here.replace("clients/", f"{ROOT}/clients/")
-    here = re.sub(r"^wrk -t\d+ -c\d+ -d\d+", "wrk -t1 -c2 -d1", here)
+    here = re.sub(r"^wrk -t\d+ -c\d+ -d\d+", f"wrk -t1 -c2 -d1 --timeout {PROGRAM_S}", here)
     script = f'set -e; curl() {{ command curl -sS --fail-with-body "$@"; }}; {here}'
     done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, cwd=folder, timeout=120
+        ["bash", "-c", script], capture_output=True, text=True, cwd=folder, timeout=PROGRAM_S
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -221,7 +221,9 @@ def told(program, comment):
 def test_python_prints_what_it_says(url, program):
     environment = os.environ | {"PYTHONPATH": str(ROOT / "clients/python")}
     command = [sys.executable, "-c", program.replace(HERE, url)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PROGRAM_S
+    )
     assert done.stdout.splitlines() == told(program, "  # "), done.stderr
 
 
@@ -240,6 +242,6 @@ def test_c_prints_what_it_says(binary, url, tmp_path, program):
     assert done.returncode == 0, done.stderr
     environment = os.environ | SANITIZERS | {"no_proxy": "*"}
     done = subprocess.run(
-        [tmp_path / "a.out"], env=environment, capture_output=True, text=True, timeout=60
+        [tmp_path / "a.out"], env=environment, capture_output=True, text=True, timeout=PROGRAM_S
     )
     assert (done.returncode, done.stdout.splitlines()) == (0, told(program, "// ")), done.stderr

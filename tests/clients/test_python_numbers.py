@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy
 import pytest
 
-from client import ROOT
+from client import PROGRAM_S, ROOT
 from dotd_client import Client, Problem
 from rationals import COMPLEX, FLOATS, INTEGERS, encode, rounded, size_of, value_of
 
@@ -461,5 +461,5 @@ def test_the_package_needs_and_loads_nothing_but_the_standard_library(url):
         "print([name for name in sys.modules if name.split('.')[0] in ('numpy', 'ml_dtypes')])"
     )
     command = [sys.executable, "-I", "-c", program, str(ROOT / "clients/python"), url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PROGRAM_S)
     assert done.stdout == "[17.0, 39.0]\n[]\n", done.stderr

@@ -5,12 +5,12 @@ import subprocess
 
 import pytest
 
-from client import ROOT
+from client import PROGRAM_S, ROOT
 
 
 def run(url):
     command = ["clients/shell/try.sh", url]
-    done = subprocess.run(command, capture_output=True, timeout=120, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, timeout=PROGRAM_S, cwd=ROOT)
     return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
 

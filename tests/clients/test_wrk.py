@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from client import ROOT
+from client import PROGRAM_S, ROOT
 
 TYPES = "float16 bfloat16 float32 float64 int8 uint8 int32 int64 complex64 complex128".split()
 OIP_TYPES = "float16 bfloat16 float32 float64 int8".split()
@@ -41,9 +41,10 @@ def runs():
 
 
 def wrk(port, *settings, threads=1, connections=2):
-    options = [f"-t{threads}", f"-c{connections}", "-d1", "-s", "clients/wrk/dot.lua"]
-    command = ["wrk", *options, f"http://127.0.0.1:{port}", "--", *settings]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
+    options = [f"-t{threads}", f"-c{connections}", "-d1", f"--timeout={PROGRAM_S}"]
+    script = ["-s", "clients/wrk/dot.lua", f"http://127.0.0.1:{port}", "--"]
+    command = ["wrk", *options, *script, *settings]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PROGRAM_S)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -40,7 +40,7 @@ def test_a_lost_device_is_back_with_the_next_worker_and_nothing_fails(start_faul
 
 @pytest.mark.every_build
 def test_a_worker_whose_device_hangs_is_replaced(start_faulty):
-    daemon = start_faulty(hang_timeout_ms=800)
+    daemon = start_faulty(hang_timeout_ms=2000)
     daemon.fault.say("hang")
     with daemon.wire() as wire:
         wire.send(get("/v1/dot?a=1&b=2&device=cuda"))

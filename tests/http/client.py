@@ -15,6 +15,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEADLINE_S = 60  # for anything that should happen soon; only a hang ever waits so long
+PROGRAM_S = 600  # likewise, for a program that a test runs
 POLL_S = 0.002
 
 SANITIZERS = {

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from client import ROOT
+from client import PROGRAM_S, ROOT
 
 CONTRACT = json.loads((ROOT / "proto/openapi.json").read_text())
 OPERATIONS = [
@@ -180,6 +180,8 @@ def test_schemathesis_finds_no_answer_that_the_contract_does_not_tell_of(daemon,
     options = ["--phases", "examples,coverage,fuzzing", "--max-examples", "20", "--seed", "1"]
     url = f"http://127.0.0.1:{daemon.port}/openapi.json"
     command = [program, *settings, "run", url, *options, "--suppress-health-check", "all"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=PROGRAM_S
+    )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr
     assert re.search(r"\d{3,} generated, \d{3,} passed", done.stdout), done.stdout[-2000:]

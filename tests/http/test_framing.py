@@ -181,7 +181,7 @@ def test_a_length_that_is_no_number_closes(daemon, length):
     ],
 )
 def test_what_is_not_http_gets_no_service(start_daemon, data):
-    daemon = start_daemon(head_timeout_ms=500)
+    daemon = start_daemon(head_timeout_ms=1000)
     with daemon.wire() as wire:
         wire.send(data)
         assert b" 200 " not in wire.reader.read()

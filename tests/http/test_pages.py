@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from client import ROOT, get
+from client import PROGRAM_S, ROOT, get
 
 PAGES = ["/", "/livez", "/readyz", "/v1/status", "/v1/devices", "/v1/limits", "/problems/"]
 
@@ -40,7 +40,7 @@ def test_nothing_follows_the_head_of_a_head(daemon, page):
 
 def test_root_names_a_call_that_works(daemon):
     call = daemon.get("/").ok()["try"]
-    done = subprocess.run(["bash", "-c", call], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-c", call], capture_output=True, text=True, timeout=PROGRAM_S)
     assert call.startswith("curl ") and json.loads(done.stdout)["result"] == 32.0, done.stderr
 
 

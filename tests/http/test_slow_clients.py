@@ -26,7 +26,7 @@ def serves(daemon):
 
 @pytest.mark.every_build
 def test_a_dripping_head_is_cut_while_others_are_served(start_daemon):
-    daemon = start_daemon(head_timeout_ms=500)
+    daemon = start_daemon(head_timeout_ms=1000)
     with daemon.wire() as wire:
         dripping = threading.Thread(target=wire.drip, args=(HEAD, PAUSE_S))
         dripping.start()
@@ -37,7 +37,7 @@ def test_a_dripping_head_is_cut_while_others_are_served(start_daemon):
 
 @pytest.mark.every_build
 def test_a_dripping_body_is_cut_while_others_are_served(start_daemon):
-    daemon = start_daemon(body_timeout_ms=500)
+    daemon = start_daemon(body_timeout_ms=1000)
     with daemon.wire() as wire:
         data = post("/v1/dot", '{"a":[' + "1," * 10_000, JSON)
         wire.send(data[:200])
@@ -49,13 +49,13 @@ def test_a_dripping_body_is_cut_while_others_are_served(start_daemon):
 
 
 def test_a_client_that_says_nothing_is_closed(start_daemon):
-    daemon = start_daemon(head_timeout_ms=300, idle_timeout_ms=300)
+    daemon = start_daemon(head_timeout_ms=1000, idle_timeout_ms=1000)
     with daemon.wire() as wire:
         closed_or_408(wire)
 
 
 def test_an_idle_connection_is_closed(start_daemon):
-    daemon = start_daemon(idle_timeout_ms=300)
+    daemon = start_daemon(idle_timeout_ms=1000)
     with daemon.wire() as wire:
         wire.send(get("/livez"))
         assert wire.answer().status == 200

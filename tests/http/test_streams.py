@@ -279,7 +279,7 @@ def test_memory_stays_flat_however_long_the_vectors(start_daemon):
 
 @pytest.mark.release
 def test_vectors_of_more_than_32_bits_of_elements_are_exact(start_daemon):
-    daemon = start_daemon(cuda="off", max_body_bytes=16 << 30)
+    daemon = start_daemon(cuda="off", max_body_bytes=16 << 30, body_timeout_ms=3_600_000)
     dot_of_a_generator(daemon, (2 << 20) + 5)
     before = worker_kib(daemon, "VmHWM")
     n = 2**32 + 7

@@ -116,7 +116,7 @@ static json_t *describe_tensor(const char *name, enum dtype dtype, int last)
 
 enum error oip_metadata(struct exchange *exchange, struct problem *problem)
 {
-    const struct oip_model *model;
+    const struct oip_model *model = NULL;
     enum error error = oip_path_model(exchange, &model, problem);
     if (error != ERR_OK)
         return error;
@@ -130,7 +130,7 @@ enum error oip_metadata(struct exchange *exchange, struct problem *problem)
 
 enum error oip_model_ready(struct exchange *exchange, struct problem *problem)
 {
-    const struct oip_model *model;
+    const struct oip_model *model = NULL;
     enum error error = oip_path_model(exchange, &model, problem);
     if (error != ERR_OK)
         return error;
@@ -170,7 +170,7 @@ static json_int_t max_batch_size(const struct exchange *exchange)
 
 enum error oip_config(struct exchange *exchange, struct problem *problem)
 {
-    const struct oip_model *model;
+    const struct oip_model *model = NULL;
     enum error error = oip_path_model(exchange, &model, problem);
     if (error != ERR_OK)
         return error;
@@ -214,7 +214,7 @@ static json_t *describe_stats(const struct http *http, unsigned index)
 
 enum error oip_stats(struct exchange *exchange, struct problem *problem)
 {
-    const struct oip_model *model;
+    const struct oip_model *model = NULL;
     enum error error = oip_path_model(exchange, &model, problem);
     if (error != ERR_OK)
         return error;

@@ -388,6 +388,8 @@ static size_t block_size(size_t size)
 
 static char *area_acquire(struct pool *pool, struct area *area, size_t size)
 {
+    if (area->begin == area->end)
+        return NULL; /* no pinned memory: not one of all those lists has a block */
     if (size <= POOL_SMALL_BYTES)
         return slab_acquire(pool, area, class_of(size));
     uint32_t run = run_take(pool, area, (uint32_t)(size / POOL_GRANULE_BYTES), RUN_LARGE);

@@ -27,9 +27,11 @@ def test_a_lost_device_is_back_with_the_next_worker_and_nothing_fails(start_faul
     daemon = start_faulty()
     assert device_of(daemon) == "cuda:0"
     with Load(daemon) as load:
+        daemon.signal(signal.SIGSTOP)  # the supervisor: the next worker's device is well
         daemon.fault.say("sticky")
         assert device_of(daemon) == "cpu"
         daemon.fault.say("")
+        daemon.signal(signal.SIGCONT)
         wait_event(daemon, "worker_ready", 2)
         load.wait_progress()
     assert load.failures() == []

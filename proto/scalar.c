@@ -150,9 +150,8 @@ static void hex_write(struct text *text, uint64_t bits, size_t digits)
 {
     char hex[16];
     assert(digits <= sizeof hex);
-    for (size_t i = digits; i > 0; i--, bits >>= 4)
-        hex[i - 1] = "0123456789abcdef"[bits & 15];
-    text_append(text, hex, digits);
+    text_put_hex(hex, bits);
+    text_append(text, hex + sizeof hex - digits, digits);
 }
 
 void scalar_write_bits(struct text *text, const struct dot_value *value, enum dtype dtype)

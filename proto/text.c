@@ -189,6 +189,25 @@ static uint64_t eight_digits(uint32_t value)
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first digit is the lowest byte");
 
+/* The eight hexadecimal digits of value, the last in the lowest byte. */
+static uint64_t hex_digits(uint32_t value)
+{
+    uint64_t digits = value;
+    digits = (digits | digits << 16) & 0x0000ffff0000ffff;
+    digits = (digits | digits << 8) & 0x00ff00ff00ff00ff;
+    digits = (digits | digits << 4) & 0x0f0f0f0f0f0f0f0f;
+    uint64_t letters = (digits + 0x0606060606060606) >> 4 & 0x0101010101010101;
+    return digits + 0x3030303030303030 + letters * ('a' - '9' - 1);
+}
+
+void text_put_hex(char to[static 16], uint64_t value)
+{
+    uint64_t high = __builtin_bswap64(hex_digits((uint32_t)(value >> 32)));
+    uint64_t low = __builtin_bswap64(hex_digits((uint32_t)value));
+    memcpy(to, &high, sizeof high);
+    memcpy(to + 8, &low, sizeof low);
+}
+
 /* value below 10^8 with a point before its last `decimals` digits. */
 static inline char *short_write(char *to, uint32_t value, int decimals)
 {

@@ -73,6 +73,9 @@ static inline void text_end(struct text *text, const char *end)
     text_advance(text, (size_t)(end - text->data) - text->size);
 }
 
+/* Sixteen digits, small letters; no NUL. */
+void text_put_hex(char to[static 16], uint64_t value);
+
 /* Nanoseconds as microseconds with three decimals ("12.345"), or as milliseconds with six: exact,
  * so that printed parts add up to the printed total. Takes room of TEXT_DURATION_BYTES. */
 enum { TEXT_DURATION_BYTES = 24 };

@@ -94,13 +94,11 @@ void exchange_free(struct exchanges *all, struct exchange *exchange)
  * Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
 void exchange_make_id(struct exchanges *all, char ret[static 17])
 {
-    static const char digits[] = "0123456789abcdef";
     uint64_t x = all->id_seed + ++all->id_count * 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     x ^= x >> 31;
-    for (int i = 0; i < 16; i++, x <<= 4)
-        ret[i] = digits[x >> 60];
+    text_put_hex(ret, x);
     ret[16] = '\0';
 }
 

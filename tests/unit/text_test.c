@@ -1,8 +1,10 @@
 /* text_test.c - growing output text, JSON strings, and times that add up. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +107,18 @@ static void times_are_exact(void **state)
     }
 }
 
+static void hexadecimal_digits_are_those_of_printf(void **state)
+{
+    (void)state;
+    uint64_t value = 0;
+    for (unsigned i = 0; i < 64; i++, value = value * 7 + 0x9abcdef) {
+        char written[17] = "", expected[17];
+        text_put_hex(written, value);
+        (void)snprintf(expected, sizeof expected, "%016" PRIx64, value);
+        assert_string_equal(written, expected);
+    }
+}
+
 static void json_string_escapes_what_it_must(void **state)
 {
     struct text *text = *state;
@@ -172,6 +186,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(text_remembers_that_memory_ran_out, make_text, free_text),
         cmocka_unit_test_setup_teardown(numbers_and_formats_are_written, make_text, free_text),
         cmocka_unit_test_setup_teardown(times_are_exact, make_text, free_text),
+        cmocka_unit_test(hexadecimal_digits_are_those_of_printf),
         cmocka_unit_test_setup_teardown(json_string_escapes_what_it_must, make_text, free_text),
         cmocka_unit_test_setup_teardown(json_string_keeps_utf8_and_replaces_what_is_not, make_text,
                                         free_text),

@@ -51,6 +51,8 @@ static bool charge(struct exchange *exchange)
 
 void answer_uncharge(struct exchange *exchange)
 {
+    if (exchange->charged_bytes == 0)
+        return; /* as nearly always: the count is all loops' */
     atomic_fetch_sub(&loop_http(exchange->loop)->answer_bytes, exchange->charged_bytes);
     exchange->charged_bytes = 0;
 }

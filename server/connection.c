@@ -131,25 +131,27 @@ void connection_resume(struct connections *all, struct connection *connection)
     MHD_resume_connection(connection->mhd);
 }
 
-void connection_give_back(struct connections *all, struct connection *connection)
+static void wake_library(struct connections *all, struct connection *connection)
 {
-    connection_watch(all, connection, false);
     connection->is_taken = false;
     connection_resume(all, connection);
 }
 
+void connection_give_back(struct connections *all, struct connection *connection)
+{
+    connection_watch(all, connection, false);
+    wake_library(all, connection);
+}
+
 int connection_part(struct connections *all, struct connection *connection)
 {
-    int dead = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int fd = dead >= 0 ? fcntl(connection->fd, F_DUPFD_CLOEXEC, 0) : -1;
-    if (fd >= 0) {
-        (void)epoll_ctl(all->epoll, EPOLL_CTL_DEL, connection->fd, NULL); /* or the copy keeps it */
-        (void)dup3(dead, connection->fd, O_CLOEXEC);
-        connection->is_cut = true;
-        connection_give_back(all, connection);
-    }
-    if (dead >= 0)
-        (void)close(dead);
+    int fd = fcntl(connection->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    (void)epoll_ctl(all->epoll, EPOLL_CTL_DEL, connection->fd, NULL); /* or the copy keeps it */
+    (void)dup3(all->dead, connection->fd, O_CLOEXEC);
+    connection->is_cut = true;
+    wake_library(all, connection);
     return fd;
 }
 

@@ -54,6 +54,7 @@ struct phase_queue {
 struct connections {
     struct phase_queue queue[PHASE_COUNT];
     int epoll;        /* the loop's; descriptors are added here, data.ptr the connection */
+    int dead;         /* the loop's: a socket that nobody is at the other end of */
     bool has_resumed; /* set by connection_resume(); cleared by whoever lets the library run */
     /* Answers a client whose request's head or body was not complete within limit_ms. */
     void (*on_late)(struct connection *connection, enum phase phase, uint64_t limit_ms);

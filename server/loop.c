@@ -24,6 +24,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "gpu/clock.h"
@@ -82,8 +83,9 @@ struct loop {
     struct connections connections;
     struct exchanges exchanges; /* their count: any thread reads */
     struct deadlines deadlines; /* of exchanges */
-    int64_t now_ns;    /* when this round began: exact enough for deadlines, and no call each */
-    int64_t looked_ns; /* when look_around() last did */
+    int64_t now_ns;      /* when this round began: exact enough for deadlines, and no call each */
+    int64_t looked_ns;   /* when look_around() last did */
+    int64_t accepted_ns; /* when that last looked at the listeners */
     const struct config *durations_of; /* whose durations the connections have */
     uint64_t followed;                 /* devices that loop_follow() named, a bit each */
     bool is_leaving;                   /* has begun to */
@@ -275,7 +277,11 @@ static void look_around(struct loop *loop)
     int event_count = epoll_wait(loop->epoll, event, EVENTS_A_ROUND, 0);
     for (int i = 0; i < event_count; i++)
         connection_on_event(&loop->connections, event[i].data.ptr);
-    intake_accept(&loop->intake, loop->now_ns);
+    /* To ask in vain costs 5 us, and pieces of uploads may be there in every round. */
+    if (event_count == 0 || loop->now_ns - loop->accepted_ns >= LOOK_NS) {
+        intake_accept(&loop->intake, loop->now_ns);
+        loop->accepted_ns = loop->now_ns;
+    }
     /* In the next round again while there is something: long bodies are read here, by pieces. */
     loop->looked_ns = event_count > 0 ? 0 : loop->now_ns;
 }
@@ -438,7 +444,8 @@ static bool open_sources(struct loop *loop)
 {
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!start_daemon(loop))
+    loop->connections.dead = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (loop->connections.dead < 0 || !start_daemon(loop))
         return false;
     loop->connections.epoll = loop->epoll;
     loop->connections.on_late = answer_send_late;
@@ -462,6 +469,8 @@ static void loop_free(struct loop *loop)
         (void)close(loop->epoll);
     if (loop->wake >= 0)
         (void)close(loop->wake);
+    if (loop->connections.dead >= 0)
+        (void)close(loop->connections.dead);
     exchanges_fini(&loop->exchanges);
     metrics_destroy(loop->metrics);
     free(loop);
@@ -475,7 +484,7 @@ bool loop_create(struct loop **ret, struct http *http, unsigned index)
     loop->http = http;
     loop->intake.http = http;
     loop->index = index;
-    loop->epoll = loop->wake = -1;
+    loop->epoll = loop->wake = loop->connections.dead = -1;
     loop->port.complete = complete_jobs;
     loop->slice_port.complete = complete_slices;
     loop->intake.connections_max = (unsigned)(http->config->max_connections / http->loop_count + 1);

@@ -2,27 +2,36 @@
 #include "server/upload.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/socket.h>
 
 #include "server/exchange.h"
 #include "server/loop.h"
 
 enum {
-    REST_BYTES_MIN = 1 << 20, /* below, taking and renewing the connection is not worth it */
-    PIECE_BYTES = 256 << 10,  /* stays in the second cache until it is added */
-    PLACED_BYTES = 1 << 20,   /* of an operand that is held */
+    REST_BYTES_MIN = 512 << 10,   /* below, taking and renewing the connection is not worth it */
+    PIECE_BYTES = 256 << 10,      /* stays in the second cache until it is added */
+    PLACED_BYTES_MIN = 128 << 10, /* of what is shorter a piece brings more */
+    PLACED_BYTES_MAX = 1 << 20,   /* of an operand that is held */
+    EVENT_BYTES = 1 << 20,        /* no more is read at an event after so much */
     ALIGN = 64,
 };
+
+static uint64_t least(uint64_t x, uint64_t y)
+{
+    return x < y ? x : y;
+}
 
 static uint64_t left_bytes(const struct exchange *exchange)
 {
     return exchange->head.content_length - exchange->body_bytes;
 }
 
-/* So many bytes must be there before the socket is readable: waking up for less costs more than
- * copying it. */
-static void set_low_water(const struct connection *connection, int bytes)
+/* So many bytes must be there before the socket is readable, or all that are left: waking up for
+ * less costs more than copying it. */
+static void set_low_water(const struct connection *connection, uint64_t left)
 {
+    int bytes = left > 0 ? (int)least(left, PIECE_BYTES) : 1; /* of the next request, any */
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
 }
 
@@ -35,23 +44,23 @@ void upload_consider(struct exchange *exchange)
         exchange->head.is_chunked || left_bytes(exchange) < REST_BYTES_MIN)
         return;
     connection_take(loop_connections(exchange->loop), connection);
-    set_low_water(connection, PIECE_BYTES);
+    set_low_water(connection, left_bytes(exchange));
 }
 
-/* Where the next bytes go: to their place, if much fits there. A piece lies as it does in the body
- * and ends on a boundary there, so that raw elements are aligned, and the next ones may go to their
- * place. */
+/* Where the next bytes go: to their place, if enough fits there. A piece lies as it does in the
+ * body and ends on a boundary there, so that raw elements are aligned, and the next ones may go to
+ * their place. */
 static char *place_of(const struct exchange *exchange, size_t *ret_room)
 {
     static _Thread_local _Alignas(ALIGN) char piece[PIECE_BYTES];
     size_t room;
     char *place = decoder_place(exchange->dot.decoder, &room);
-    if (place != NULL && room >= PIECE_BYTES) {
-        *ret_room = room < PLACED_BYTES ? room : PLACED_BYTES;
+    if (place != NULL && room >= PLACED_BYTES_MIN) {
+        *ret_room = least(room, PLACED_BYTES_MAX);
         return place;
     }
-    const uint64_t left = left_bytes(exchange), over = exchange->body_bytes % ALIGN;
-    *ret_room = left < PIECE_BYTES - over ? (size_t)left : PIECE_BYTES - over;
+    const uint64_t over = exchange->body_bytes % ALIGN;
+    *ret_room = least(left_bytes(exchange), PIECE_BYTES - over);
     return piece + over;
 }
 
@@ -61,20 +70,32 @@ void upload_end(struct exchange *exchange)
     connection_cut(exchange->connection);
 }
 
-/* Once at each event: others wait for the copying of 1 MiB at the most. */
-void upload_on_readable(struct connection *connection)
+/* Returns how much it read; 0: there is no more for now, or no more is wanted. */
+static size_t read_some(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
     size_t room;
     char *place = place_of(exchange, &room);
     ssize_t size = recv(connection->fd, place, room, MSG_DONTWAIT);
     if (size < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return 0;
     if (size <= 0) {
         upload_end(exchange);
-        return;
+        return 0;
     }
-    if (left_bytes(exchange) - (uint64_t)size < PIECE_BYTES)
-        set_low_water(connection, 1);
+    const uint64_t left = left_bytes(exchange) - (uint64_t)size;
+    if (left < PIECE_BYTES)
+        set_low_water(connection, left);
     exchange_on_read(exchange, place, (size_t)size);
+    bool is_read_on = connection->is_taken && connection->phase == PHASE_BODY;
+    return is_read_on && (size_t)size == room ? room : 0;
+}
+
+/* What of a came just now is still in the cache when its part of b is added. Others wait for the
+ * copying of 2 MiB at the most. */
+void upload_on_readable(struct connection *connection)
+{
+    size_t size = 1;
+    for (size_t total = 0; size > 0 && total < EVENT_BYTES; total += size)
+        size = read_some(connection);
 }

@@ -66,6 +66,20 @@ def test_requests_before_and_after_an_upload_are_answered_in_order(road):
 
 
 @pytest.mark.every_build
+def test_uploads_of_any_length_follow_each_other(road):
+    """About as long as they must be, and longer by less or more than what is waited for at once."""
+    daemon, query = road()
+    lengths = [MIB // 2 + more for more in (-8, 0, 8, 20_000, 40_000, 300_000)]
+    lengths += [MIB, MIB + 8, MIB + 300_000, 2 * MIB - 8]
+    uploads = [upload(query, length) for length in lengths]
+    with daemon.wire() as wire:
+        for request, _ in uploads:
+            wire.send(request)
+        for _, result in uploads:
+            assert wire.answer().ok()["result"] == result
+
+
+@pytest.mark.every_build
 @pytest.mark.parametrize("dtype", numbers("f4", "f8", "i1", "c8"))
 def test_help_changes_no_bit(start_daemon, needs_faults, dtype):
     """Nor what is not a whole slice, or not aligned."""

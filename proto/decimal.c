@@ -12,7 +12,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "proto/digits8.h"
 #include "proto/pow10.h"
 
 typedef unsigned __int128 uint128; /* a word of the compiler, without a standard name */
@@ -77,7 +76,15 @@ static const char *exponent_read(const char *p, int64_t *exponent, const char **
     return p;
 }
 
-bool decimal_scan(const char *text, const char *end, struct decimal *ret, const char **ret_stop)
+/* Appends the digits at p to *number, modulo 2^64, and returns where they end. */
+static const char *digits_read(const char *p, uint64_t *number)
+{
+    for (; (unsigned char)(*p - '0') < 10; p++)
+        *number = *number * 10 + (uint64_t)(*p - '0');
+    return p;
+}
+
+bool decimal_scan(const char *text, struct decimal *ret, const char **ret_stop)
 {
     bool is_negative = *text == '-';
     const char *p = text + is_negative, *begin = p;
@@ -86,7 +93,7 @@ bool decimal_scan(const char *text, const char *end, struct decimal *ret, const 
     if (*p == '0') {
         begin = ++p; /* no other digit may follow, and this one is not significant */
     } else {
-        p = digits8_read(p, end, &digits);
+        p = digits_read(p, &digits);
         if (p == begin) {
             *ret_stop = p;
             return false;
@@ -95,7 +102,7 @@ bool decimal_scan(const char *text, const char *end, struct decimal *ret, const 
     int64_t count = p - begin;
     if (*p == '.') {
         const char *fraction = ++p;
-        p = digits8_read(p, end, &digits);
+        p = digits_read(p, &digits);
         if (p == fraction) {
             *ret_stop = p;
             return false;
@@ -357,29 +364,12 @@ static enum error float64_any(const struct decimal *decimal, double *ret)
     return ERR_OK;
 }
 
-/* Digits and power are float64s without rounding, so that one operation rounds once. */
-static bool is_short(const struct decimal *decimal)
-{
-    return decimal->digits <= (uint64_t)1 << 53 && !decimal->is_cut &&
-           (uint64_t)(decimal->exponent + 22) <= 44;
-}
-
-static double float64_short(const struct decimal *decimal)
-{
-    static const double power[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    double digits = (double)(int64_t)decimal->digits;
-    double value = decimal->exponent < 0 ? digits / power[-decimal->exponent]
-                                         : digits * power[decimal->exponent];
-    return decimal->is_negative ? -value : value;
-}
-
 enum error decimal_float64(const struct decimal *decimal, double *ret)
 {
-    if (__builtin_expect(!is_short(decimal), 0))
+    if (decimal->is_cut || decimal->digits > (uint64_t)1 << 53 ||
+        !decimal_exact((double)(int64_t)decimal->digits, decimal->exponent, decimal->is_negative,
+                       ret))
         return float64_any(decimal, ret);
-    *ret = float64_short(decimal);
     return ERR_OK;
 }
 

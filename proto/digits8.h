@@ -39,26 +39,4 @@ static inline uint64_t digits8_value(uint64_t digits)
     return ((digits & mask) * low_scale + (digits >> 16 & mask) * high_scale) >> 32;
 }
 
-/* Appends the digits at p to *number (modulo 2^64) and returns where they end. A byte that is no
- * digit lies before end. The last one to seven digits take no branch on their count. */
-static inline const char *digits8_read(const char *p, const char *end, uint64_t *number)
-{
-    static const uint32_t scale[8] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    while (end - p >= 8) {
-        uint64_t digits = digits8_load(p);
-        uint64_t others = digits8_others(digits);
-        if (others != 0) {
-            unsigned bits = (unsigned)__builtin_ctzll(others) & ~7u; /* 8 for each digit */
-            uint64_t value = digits8_value(digits << (56 - bits) << 8);
-            *number = *number * scale[bits / 8] + value;
-            return p + bits / 8;
-        }
-        *number = *number * 100000000 + digits8_value(digits);
-        p += 8;
-    }
-    for (; (unsigned char)(*p - '0') < 10; p++)
-        *number = *number * 10 + (uint64_t)(*p - '0');
-    return p;
-}
-
 #endif

@@ -79,13 +79,13 @@ static bool is_misspelt_word(const char *p)
     return begins_with(p, "nan") || begins_with(p, "inf");
 }
 
-enum error leaf_read(const char *p, const char *end, struct leaf *ret)
+enum error leaf_read(const char *p, struct leaf *ret)
 {
     enum error err = ERR_OK;
     ret->is_word = false;
     if (!is_digit(*p) && (*p != '-' || p[1] == 'I')) {
         err = word_read(p, ret);
-    } else if (!decimal_scan(p, end, &ret->decimal, &ret->stop)) {
+    } else if (!decimal_scan(p, &ret->decimal, &ret->stop)) {
         ret->what = "a digit";
         err = ERR_SYNTAX;
     }

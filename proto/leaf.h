@@ -19,9 +19,9 @@ struct leaf {
     const char *what; /* on failure: what was expected there, or what was got; static text */
 };
 
-/* Reads the leaf at p. A byte that no leaf contains lies before end, the bound of what may be read.
- * ERR_SYNTAX: ret->what was expected at ret->stop. ERR_VALUE: ret->what was got, not a number. */
-enum error leaf_read(const char *p, const char *end, struct leaf *ret);
+/* Reads the leaf at p, which a byte follows that no leaf contains. ERR_SYNTAX: ret->what was expected
+ * at ret->stop. ERR_VALUE: ret->what was got, not a number. */
+enum error leaf_read(const char *p, struct leaf *ret);
 
 /* Rounds the leaf to an element of a real type at ret; DTYPE_UNKNOWN is stored as float64.
  * ERR_VALUE: the type has no such number, and *ret is untouched. */

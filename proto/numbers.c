@@ -30,7 +30,7 @@
 enum {
     GROW_BYTES = 4096,                    /* the least that the buffer grows by */
     CARRY_BYTES = LIMIT_NUMBER_BYTES + 1, /* one more than fits tells that a leaf is too long */
-    CARRY_ROOM = CARRY_BYTES + 1 + 8,     /* and its terminator, and a load of eight bytes */
+    CARRY_ROOM = CARRY_BYTES + 1,         /* and its terminator */
     BLOCK_BYTES = 64,                     /* searched for commas at a time */
     BLOCK_VALUES = 33, /* that a block may complete: each takes two bytes, the first one less */
     BLOCK_SLACK = BRIEF_READS, /* readable after a block */
@@ -172,11 +172,12 @@ static inline uint64_t commas64(const char *p)
 
 /* Stores [p, comma) when it is one leaf that the type can hold; else false. */
 static __attribute__((noinline)) bool long_store(struct numbers *n, const char *p,
-                                                 const char *comma, const char *end, char *out)
+                                                 const char *comma, char *out)
 {
     struct leaf leaf;
-    return leaf_read(p, end, &leaf) == ERR_OK && leaf.stop == comma &&
-           number_store(n, &leaf, out) == ERR_OK;
+    return brief_store_scientific(p, comma, n->part, out) ||
+           (leaf_read(p, &leaf) == ERR_OK && leaf.stop == comma &&
+            number_store(n, &leaf, out) == ERR_OK);
 }
 
 /* Is a number to come, and has the buffer room for a block's? */
@@ -208,13 +209,13 @@ run_of(struct numbers *n, const struct piece *piece, const char *p, enum dtype p
         for (uint64_t commas = commas64(block); commas != 0; commas &= commas - 1) {
             const char *comma = block + (unsigned)__builtin_ctzll(commas);
             if (__builtin_expect(!brief_store(p, comma, part, out), 0)) {
-                is_leaf = long_store(n, p, comma, end, out);
+                is_leaf = long_store(n, p, comma, out);
                 if (!is_leaf)
                     break;
             }
             out += size;
             p = comma + 1;
-            if (is_blank(*p))
+            if (__builtin_expect(is_blank(*p), 0))
                 p = blank_skip(p, end);
         }
     }
@@ -315,7 +316,7 @@ static enum error value_read(struct numbers *n, const struct piece *piece, const
                              struct problem *problem)
 {
     struct leaf leaf;
-    enum error err = leaf_read(*p, piece->end, &leaf);
+    enum error err = leaf_read(*p, &leaf);
     if (err == ERR_SYNTAX)
         return syntax_fail(n, piece, leaf.stop, leaf.what, problem);
     if (err == ERR_VALUE)
@@ -392,9 +393,8 @@ static enum error carry_read(struct numbers *n, const char *p, const char *end, 
         return ERR_OK;
     /* Too long a leaf ends here as well: whatever follows, its first bytes decide. */
     char *stop = n->carry + n->carry_size;
-    memset(stop, 0, 1 + 8);
     *stop = is_full ? ' ' : *p;
-    struct piece piece = {n->carry, stop + 1 + 8, n->carry_offset};
+    struct piece piece = {n->carry, stop + 1, n->carry_offset};
     const char *leaf = n->carry;
     n->carry_size = 0;
     enum error err = value_read(n, &piece, &leaf, problem);
@@ -551,9 +551,9 @@ enum error numbers_parse(const char *text, size_t size, enum dtype dtype, void *
         return ERR_VALUE;
     char copy[CARRY_ROOM]; /* with the terminator that the reader needs */
     memcpy(copy, text, size);
-    memset(copy + size, 0, 1 + 8);
+    copy[size] = '\0';
     struct leaf leaf;
-    enum error err = leaf_read(copy, copy + size + 1 + 8, &leaf);
+    enum error err = leaf_read(copy, &leaf);
     if (err == ERR_OK && leaf.stop != copy + size)
         err = ERR_SYNTAX;
     return err == ERR_OK ? leaf_store(&leaf, dtype, ret_element) : err;

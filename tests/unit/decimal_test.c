@@ -131,7 +131,7 @@ static struct decimal decimal_of(const char *text)
 {
     struct decimal decimal;
     const char *stop;
-    assert_true(decimal_scan(text, text + strlen(text) + 1, &decimal, &stop));
+    assert_true(decimal_scan(text, &decimal, &stop));
     assert_int_equal(*stop, '\0');
     return decimal;
 }

@@ -6,6 +6,7 @@
 #include "gpu/cpu_dot.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h> /* only to widen: gcc 12 makes six instructions of __builtin_convertvector */
@@ -59,7 +60,7 @@ static const struct cpu_kernel kernels[] = {
 enum { KERNEL_COUNT = sizeof kernels / sizeof *kernels };
 
 /* Each kernel's target includes those behind it in the table. */
-size_t cpu_kernels(const struct cpu_kernel **ret)
+static size_t find_first(void)
 {
     size_t first = 0;
 #if defined(__x86_64__)
@@ -69,8 +70,21 @@ size_t cpu_kernels(const struct cpu_kernel **ret)
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !cpu_has_f16c())
         first = 2;
 #endif
-    *ret = &kernels[first];
-    return KERNEL_COUNT - first;
+    return first;
+}
+
+/* Looked for once: in a virtual machine each CPUID is the host's to answer, which took 10 us of
+ * every sum. */
+size_t cpu_kernels(const struct cpu_kernel **ret)
+{
+    static atomic_size_t count; /* any thread, relaxed: all find the same; 0: not yet */
+    size_t known = atomic_load_explicit(&count, memory_order_relaxed);
+    if (known == 0) {
+        known = KERNEL_COUNT - find_first();
+        atomic_store_explicit(&count, known, memory_order_relaxed);
+    }
+    *ret = &kernels[KERNEL_COUNT - known];
+    return known;
 }
 
 void cpu_row_dot(const struct cpu_kernel *kernel, const struct cpu_row *row, struct cpu_sum ret[2])

@@ -86,6 +86,23 @@ static int write_17_digits(char *text)
     return sprintf(text, "%.17g,", random_unit());
 }
 
+static int write_e(char *text)
+{
+    return sprintf(text, "%e,", random_unit());
+}
+
+static int write_16e(char *text)
+{
+    return sprintf(text, "%.16e,", random_unit());
+}
+
+static int write_small(char *text)
+{
+    size_t size = shortest_float64(random_unit() * 1e-5, text);
+    text[size] = ',';
+    return (int)size + 1;
+}
+
 static int write_bits32(char *text)
 {
     return sprintf(text, "%.9g,", random_bits32());
@@ -107,6 +124,9 @@ static const struct kind {
     {"%.9g in (0,1)", write_9_digits},
     {"%.17g in (0,1)", write_17_digits},
     {"shortest in (-1,1)", write_shortest},
+    {"%e in (0,1)", write_e},
+    {"%.16e in (0,1)", write_16e},
+    {"shortest in (0,1e-5)", write_small},
     {"%.9g of any float32", write_bits32},
     {"%.17g of any float64", write_bits64},
 };

@@ -122,6 +122,17 @@ static void pool_refuses_beyond_its_budget_and_recovers(void **state)
     pool_destroy(pool);
 }
 
+static void small_blocks_that_are_back_take_nothing_off_the_budget(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(MIB, 0);
+    struct block first = take(pool, 64), second = take(pool, 16 << 10);
+    pool_release(pool, first);
+    pool_release(pool, second);
+    pool_release(pool, take(pool, MIB));
+    pool_destroy(pool);
+}
+
 static void a_large_block_grows_where_it_lies(void **state)
 {
     (void)state;
@@ -318,6 +329,7 @@ int main(void)
                                         remember_processors, may_move_again),
         cmocka_unit_test(pool_accounts_for_every_byte),
         cmocka_unit_test(pool_refuses_beyond_its_budget_and_recovers),
+        cmocka_unit_test(small_blocks_that_are_back_take_nothing_off_the_budget),
         cmocka_unit_test(a_large_block_grows_where_it_lies),
         cmocka_unit_test(a_block_grows_to_the_end_of_the_pool),
         cmocka_unit_test(a_block_does_not_grow_over_another_or_over_the_budget),

@@ -1,7 +1,8 @@
 /* decimal.h - one decimal number: its text taken apart, and rounded once to a binary type.
  *
  * Door: decimal_scan(), then decimal_float32(), decimal_float64(), decimal_narrow() or
- * decimal_whole(). The commonest numbers do not come here: brief.h reads them.
+ * decimal_whole(). The commonest numbers do not come here: brief.h reads them, and borrows
+ * decimal_exact().
  *
  * A type narrower than float64 is reached through float64 without rounding twice: where the float64
  * alone does not settle the second rounding (it may sit on a midpoint of the narrower type),

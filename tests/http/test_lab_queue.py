@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from client import Wire, poll, post
+from client import PROGRAM_S, Wire, poll, post
 from experiments import CALLS, GOOD, ask
 
 
@@ -24,6 +24,7 @@ def lab_queue(status):
 
 
 LONG = {"n": 1 << 17, "runs": 20, "device": "cpu"}
+PATIENT = {"cuda": "off", "job_timeout_ms": PROGRAM_S * 1000}  # the lab's thread yields to all others
 
 
 @contextlib.contextmanager
@@ -31,8 +32,9 @@ def busy(daemon):
     """Inside, the lab's thread runs a long experiment; a second one waits behind it."""
     request = post("/v1/lab/race", json.dumps(LONG))
     with daemon.wire() as first, daemon.wire() as second:
-        first.send(request)
-        second.send(request)
+        for wire in (first, second):
+            wire.socket.settimeout(PROGRAM_S)
+            wire.send(request)
         looks = 0  # in a row: on its way through the queue a job is seen there once at the most
         while looks < 5:
             status = daemon.wait_status(lambda status: status["requests"]["in_flight"] == 3)
@@ -42,8 +44,9 @@ def busy(daemon):
 
 @pytest.mark.every_build
 def test_a_full_queue_refuses_with_retry_after(start_daemon):
-    daemon = start_daemon(lab_jobs=2, cuda="off")
+    daemon = start_daemon(lab_jobs=2, **PATIENT)
     with busy(daemon) as (first, second), daemon.wire() as third:
+        third.socket.settimeout(PROGRAM_S)
         third.send(post("/v1/lab/race", '{"n": 1, "runs": 1}'))
         daemon.wait_status(lambda status: lab_queue(status) == 2)
         refused = ask(daemon, "race", n=1)
@@ -59,7 +62,7 @@ def test_a_full_queue_refuses_with_retry_after(start_daemon):
 
 @pytest.mark.every_build
 def test_a_full_queue_is_told_before_the_body_is_read(start_daemon):
-    daemon = start_daemon(lab_jobs=2, cuda="off")
+    daemon = start_daemon(lab_jobs=2, **PATIENT)
     body = bytes(4 << 20)
     with busy(daemon), daemon.wire() as third:
         third.send(post("/v1/lab/race", '{"n": 1, "runs": 1}'))
@@ -75,9 +78,10 @@ def test_a_full_queue_is_told_before_the_body_is_read(start_daemon):
 
 @pytest.mark.every_build
 def test_long_bodies_are_read_where_they_keep_nobody_waiting(start_daemon):
-    daemon = start_daemon(cuda="off")
+    daemon = start_daemon(**PATIENT)
     cut_off = '{"a": [' + "1, " * 10_000
     with busy(daemon) as (first, second), daemon.wire() as third:
+        third.socket.settimeout(PROGRAM_S)
         ask(daemon, "reduce", '{"a": [').problem(400, "bad-syntax")  # a short one: at once
         third.send(post("/v1/lab/rounding", cut_off))
         daemon.wait_status(lambda status: lab_queue(status) == 2)
@@ -88,7 +92,7 @@ def test_long_bodies_are_read_where_they_keep_nobody_waiting(start_daemon):
 
 @pytest.mark.every_build
 def test_clients_that_leave_do_not_keep_the_lab(start_daemon):
-    daemon = start_daemon(cuda="off")
+    daemon = start_daemon(**PATIENT)
     with busy(daemon):
         for leave in (Wire.close, Wire.reset):
             wire = daemon.wire()
@@ -121,7 +125,7 @@ def test_an_experiment_that_takes_or_waits_too_long_is_504(start_daemon):
 
 @pytest.mark.every_build
 def test_an_experiment_under_way_is_answered_while_the_server_drains(start_daemon):
-    daemon = start_daemon(drain_timeout_ms=3_600_000, cuda="off")
+    daemon = start_daemon(drain_timeout_ms=PROGRAM_S * 1000, **PATIENT)
     with busy(daemon) as (first, second):
         daemon.signal(signal.SIGTERM)
         poll(lambda: daemon.get("/readyz").status == 503, "draining")

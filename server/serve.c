@@ -31,7 +31,7 @@
 #include "server/systemd.h"
 
 enum {
-    OVERDUE_MS = 5000, /* a drain that takes so much longer than it may hangs */
+    OVERDUE_MS = 8000, /* a drain that takes so much longer than it may hangs; 2 s are loop.c's */
     GUARD_LOOK_MS = 500,
 };
 

@@ -2,7 +2,6 @@
 #include "gpu/gpu.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "gpu/partial.h"
 #include "gpu/place.h"
 #include "gpu/pool.h"
+#include "gpu/processor.h"
 #include "gpu/worker.h"
 
 enum { DEVICE_LIMIT = 17 }; /* the CPU and 16 CUDA devices: no host has more */
@@ -28,14 +28,6 @@ struct device {
     bool is_pinned;                /* gpu_open() and gpu_close() */
 };
 
-/* Jobs of gpu_compute() on some processors. One count for all would go from cache to cache with every
- * request: 1 % of a small one. */
-struct inline_count {
-    char apart[64 - sizeof(atomic_ullong)]; /* from others' line of cache */
-    atomic_ullong jobs;
-};
-enum { INLINE_COUNTS = 64 };
-
 struct gpu {
     struct gpu_config config;           /* fixed after gpu_open() */
     struct pool *pool;                  /* fixed after gpu_open(); safe from any thread */
@@ -48,7 +40,7 @@ struct gpu {
     struct place_model *inlined;        /* NULL, or fixed once is_measured: gpu_compute()'s */
     uint64_t pinned_bytes;   /* fixed after gpu_open(): what every device can read in place */
     atomic_bool is_measured; /* any thread; false to true, once, after the models are there */
-    struct inline_count inline_count[INLINE_COUNTS]; /* any thread, relaxed: a statistic only */
+    struct processor_count inline_jobs; /* any thread: gpu_compute()'s */
 };
 
 static const struct backend *const built_in[] = {
@@ -272,26 +264,12 @@ struct device_info gpu_device_info(struct gpu *gpu, int index)
     return device_at(gpu, index)->info;
 }
 
-static void count_inline(struct gpu *gpu)
-{
-    struct inline_count *here = &gpu->inline_count[(unsigned)sched_getcpu() % INLINE_COUNTS];
-    (void)atomic_fetch_add_explicit(&here->jobs, 1, memory_order_relaxed);
-}
-
-static uint64_t inline_total(struct gpu *gpu)
-{
-    uint64_t total = 0;
-    for (int i = 0; i < INLINE_COUNTS; i++)
-        total += atomic_load_explicit(&gpu->inline_count[i].jobs, memory_order_relaxed);
-    return total;
-}
-
 struct device_counts gpu_device_counts(struct gpu *gpu, int index)
 {
     struct device *device = device_at(gpu, index);
     struct queue_state queue = worker_queue_state(device->worker);
     struct worker_totals totals = worker_totals(device->worker);
-    uint64_t inlined = index == 0 ? inline_total(gpu) : 0;
+    uint64_t inlined = index == 0 ? processor_count_sum(&gpu->inline_jobs) : 0;
     struct device_counts counts = {
         .queued_jobs = queue.jobs,
         .queued_bytes = queue.bytes,
@@ -563,7 +541,7 @@ void gpu_compute(struct gpu *gpu, struct job *job)
         .compute_ns = finished - started,
         .finished_ns = finished,
     };
-    count_inline(gpu);
+    processor_count_add(&gpu->inline_jobs);
 }
 
 void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial)
@@ -574,7 +552,7 @@ void gpu_settle(struct gpu *gpu, struct job *job, struct partial *partial)
     job->is_rerouted = false;
     job->batch_size = 1;
     job->times = (struct job_times){0};
-    count_inline(gpu);
+    processor_count_add(&gpu->inline_jobs);
 }
 
 /* A job of nothing but empty sums has no task. */

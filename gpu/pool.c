@@ -9,11 +9,12 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+
+#include "gpu/processor.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -28,8 +29,6 @@ enum {
     CLASS_COUNT = CLASS_LAST_BITS - CLASS_FIRST_BITS + 1,
     SPARE_CLASSES = 9,      /* up to 16 KiB */
     SLAB_BYTES = 256 << 10, /* or one block, if that is longer */
-    PROCESSORS = 64,        /* with a list each; of more, several share one */
-    LINE_BYTES = 64,        /* of a cache */
     HUGE_BYTES = 2 << 20,
     AREA_COUNT = 2,
 };
@@ -66,12 +65,13 @@ struct area {
     struct small *small[CLASS_COUNT][PROCESSORS];
 };
 
-/* The small block of each class that a processor released last: its next acquire takes it without the
- * lock, which would go from cache to cache twice a request, with all that it guards: 2 % of a small
- * one. For everything under the lock such a block is in use. No two processors' share a line. */
+/* The small block of each class that a processor released last: its next acquire takes it without
+ * the lock, which would go from cache to cache twice a request, with all that it guards: 2 % of a
+ * small one. For everything under the lock such a block is in use. No two processors' share a line,
+ * wherever in one the first begins. */
 struct spares {
     _Atomic(char *) block[SPARE_CLASSES]; /* any thread */
-    char apart[3 * LINE_BYTES - SPARE_CLASSES * sizeof(char *)];
+    char apart[3 * CACHE_LINE_BYTES - SPARE_CLASSES * sizeof(char *)];
 };
 
 struct pool {
@@ -217,12 +217,6 @@ static uint32_t slab_granules(unsigned class)
     return (class_size(class) > SLAB_BYTES ? class_size(class) : SLAB_BYTES) / POOL_GRANULE_BYTES;
 }
 
-/* Where the thread is now; it may move, which costs time only. */
-static unsigned processor(void)
-{
-    return (unsigned)sched_getcpu() % PROCESSORS;
-}
-
 static void small_push(struct small **list, unsigned class, char *data)
 {
     struct small *small = (struct small *)data;
@@ -244,7 +238,7 @@ static char *small_pop(struct small **list, unsigned class)
 /* Another processor's block rather than memory that nobody has touched. */
 static char *small_pop_any(struct area *area, unsigned class)
 {
-    const unsigned here = processor();
+    const unsigned here = processor_here();
     char *data = NULL;
     for (unsigned i = 0; data == NULL && i < PROCESSORS; i++)
         data = small_pop(&area->small[class][(here + i) % PROCESSORS], class);
@@ -263,7 +257,7 @@ static bool slab_add(struct pool *pool, struct area *area, unsigned class)
         pool->granule[run + i].first = run;
     const size_t bytes = (size_t)granules * POOL_GRANULE_BYTES;
     ASAN_UNPOISON_MEMORY_REGION(run_data(pool, run), bytes);
-    struct small **list = &area->small[class][processor()];
+    struct small **list = &area->small[class][processor_here()];
     for (size_t end = bytes; end > 0; end -= class_size(class))
         small_push(list, class, run_data(pool, run) + end - class_size(class));
     return true;
@@ -284,7 +278,7 @@ static void slab_release(struct pool *pool, struct area *area, struct block bloc
     struct granule *slab = &pool->granule[pool->granule[run_of(pool, block.data)].first];
     assert(slab->state == RUN_SLAB && class_size(slab->class) == block.size && slab->used > 0);
     slab->used--;
-    small_push(&area->small[slab->class][processor()], slab->class, block.data);
+    small_push(&area->small[slab->class][processor_here()], slab->class, block.data);
 }
 
 /* Of a list, unlinks the blocks of slabs that nobody uses, and gives those slabs back. */
@@ -435,7 +429,7 @@ static char *spare_swap(struct pool *pool, unsigned class, char *data)
 {
     if (data != NULL)
         ASAN_POISON_MEMORY_REGION(data, class_size(class));
-    char *was = atomic_exchange(&pool->spares[processor()].block[class], data);
+    char *was = atomic_exchange(&pool->spares[processor_here()].block[class], data);
     if (was != NULL)
         ASAN_UNPOISON_MEMORY_REGION(was, class_size(class));
     return was;

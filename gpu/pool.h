@@ -1,10 +1,9 @@
 /* pool.h - memory for operands: one mapped region, reused warm, within a budget.
  *
- * Door: pool_acquire() and pool_release() from any thread; they share one lock, but a processor takes
- * the small block that it released last without it. A first touch of fresh memory costs about ten
- * times a copy into it, so nothing is given back to the system while the pool lives, and what was
- * used last is handed out first: on the processor where it was used, so far as there is something
- * there.
+ * Door: pool_acquire() and pool_release() from any thread; they share one lock, but a processor
+ * takes the small block that it released last without it. A first touch of fresh memory costs about
+ * ten times a copy into it, so nothing is given back to the system while the pool lives, and what
+ * was used last is handed out first, of the same processor's if it released any.
  *
  * Blocks up to POOL_SMALL_BYTES come in powers of two, from slabs with free lists; larger ones are
  * runs of POOL_GRANULE_BYTES, first fit, coalesced on release. The first pinned_bytes of the region

@@ -1,0 +1,45 @@
+/* processor.h - what a processor keeps for itself, so that no line of a cache goes from one to
+ * another with every request: where a thread is now, and counts that are kept there.
+ *
+ * Door: processor_here(); processor_count_add() from any thread, processor_count_sum() for who asks.
+ */
+#ifndef GPU_PROCESSOR_H
+#define GPU_PROCESSOR_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum {
+    PROCESSORS = 64, /* told apart; of more, several are taken for one */
+    CACHE_LINE_BYTES = 64,
+};
+
+/* Below PROCESSORS. The thread may move right away, which costs time only. */
+static inline unsigned processor_here(void)
+{
+    return (unsigned)sched_getcpu() % PROCESSORS;
+}
+
+/* All zeros at first. One count for all processors took 1 % of a small request. */
+struct processor_count {
+    struct {
+        char apart[CACHE_LINE_BYTES - sizeof(atomic_ullong)];
+        atomic_ullong value; /* any thread, relaxed: a statistic only */
+    } at[PROCESSORS];
+};
+
+static inline void processor_count_add(struct processor_count *count)
+{
+    (void)atomic_fetch_add_explicit(&count->at[processor_here()].value, 1, memory_order_relaxed);
+}
+
+static inline uint64_t processor_count_sum(struct processor_count *count)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < PROCESSORS; i++)
+        sum += atomic_load_explicit(&count->at[i].value, memory_order_relaxed);
+    return sum;
+}
+
+#endif

@@ -161,7 +161,6 @@ static void cancelled_jobs_leave_the_queue_behind_long_ones(void **state)
     gpu_close(gpu);
 }
 
-/* Rows, broadcasts and several tasks, cut wherever the limits say, against the whole job. */
 /* Two of the pair in one job: computed whole, then in slices of at most so many bytes. */
 static void check_sliced(const struct tensor_pair *pair, enum accuracy accuracy, uint64_t bytes)
 {
@@ -201,6 +200,7 @@ static void check_sliced(const struct tensor_pair *pair, enum accuracy accuracy,
     gpu_close(gpu);
 }
 
+/* Rows, broadcasts and several tasks, cut wherever the limits say, against the whole job. */
 static void long_jobs_have_the_values_of_whole_ones(void **state)
 {
     (void)state;

@@ -33,8 +33,8 @@ struct brief {
     bool is_negative;
 };
 
-/* Takes the text up to stop apart; its characters may still be anything. False also for more than 15
- * digits with more than 7 of them before the point. */
+/* Takes the text up to stop apart; its characters may still be anything. False also for more than
+ * 15 digits with more than 7 of them before the point. */
 static inline bool brief_split(const char *text, const char *stop, struct brief *ret)
 {
     bool is_negative = *text == '-';

@@ -56,7 +56,8 @@ static inline size_t digits16_point(const char *p)
     return (size_t)__builtin_ctz((unsigned)_mm_movemask_epi8(points) | 1u << 16);
 }
 
-/* Characters as the values of digits: from text where the point is before them, else from before. */
+/* Characters as the values of digits: from text where the point is before them, else from
+ * before. */
 static inline __m128i digits_merge(__m128i text, __m128i before, __m128i behind)
 {
     text = _mm_xor_si128(before, _mm_and_si128(_mm_xor_si128(text, before), behind));
@@ -112,8 +113,8 @@ static inline double digits16_float64(struct digits16 digits)
     return _mm_cvtsd_f64(_mm_add_sd(eights, _mm_unpackhi_pd(eights, eights)));
 }
 
-/* The same for up to 20 digits, as an integer; the 20th from the end must be 0. is_far: all of the
- * last 16 are behind the point. */
+/* digits16_read() for up to 20 digits, as an integer; the 20th from the end must be 0, so that 64
+ * bits hold it. is_far: all of the last 16 are behind the point. */
 static inline bool digits20_read(const char *stop, bool is_far, size_t places, size_t count,
                                  uint64_t *ret)
 {

@@ -19,8 +19,8 @@ struct leaf {
     const char *what; /* on failure: what was expected there, or what was got; static text */
 };
 
-/* Reads the leaf at p, which a byte follows that no leaf contains. ERR_SYNTAX: ret->what was expected
- * at ret->stop. ERR_VALUE: ret->what was got, not a number. */
+/* Reads the leaf at p, which a byte follows that no leaf contains. ERR_SYNTAX: ret->what was
+ * expected at ret->stop. ERR_VALUE: ret->what was got, not a number. */
 enum error leaf_read(const char *p, struct leaf *ret);
 
 /* Rounds the leaf to an element of a real type at ret; DTYPE_UNKNOWN is stored as float64.

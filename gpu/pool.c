@@ -512,6 +512,8 @@ static bool extend_locked(struct pool *pool, size_t size, const struct block *bl
     const uint32_t run = run_of(pool, block->data);
     const bool is_pinned = is_run_pinned(pool, run);
     const size_t more = size - block->size;
+    if (more > pool->budget_bytes - pool->used_bytes)
+        spares_release(pool); /* as for who acquires */
     if (more > pool->budget_bytes - pool->used_bytes ||
         !run_extend(pool, &pool->area[is_pinned ? 0 : 1], run,
                     (uint32_t)(size / POOL_GRANULE_BYTES)))

@@ -164,6 +164,18 @@ static void a_block_grows_to_the_end_of_the_pool(void **state)
     pool_destroy(pool);
 }
 
+static void a_block_grows_over_what_is_back_of_the_budget(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_of(8 * MIB, 0);
+    struct block small = take(pool, 64), block = take(pool, MIB);
+    pool_release(pool, small);
+    assert_int_equal(pool_extend(pool, 8 * MIB, &block), ERR_OK);
+    assert_int_equal(pool_state(pool).used_bytes, 8 * MIB);
+    pool_release(pool, block);
+    pool_destroy(pool);
+}
+
 static void expect_no_growth(struct pool *pool, size_t size, struct block *block)
 {
     struct block before = *block;
@@ -332,6 +344,7 @@ int main(void)
         cmocka_unit_test(small_blocks_that_are_back_take_nothing_off_the_budget),
         cmocka_unit_test(a_large_block_grows_where_it_lies),
         cmocka_unit_test(a_block_grows_to_the_end_of_the_pool),
+        cmocka_unit_test(a_block_grows_over_what_is_back_of_the_budget),
         cmocka_unit_test(a_block_does_not_grow_over_another_or_over_the_budget),
         cmocka_unit_test(a_small_block_does_not_grow),
         cmocka_unit_test(pinned_memory_grows_within_its_part),

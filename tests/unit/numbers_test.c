@@ -382,13 +382,56 @@ static void runs_read_exponents_as_single_numbers_do(void **state)
         check_run(dtypes[i / 2], i % 2 == 0, scientific_write);
 }
 
+/* No whole numbers that int64 holds, and most of them no numbers. */
+static const char *const spoilt[] = {"",
+                                     "-",
+                                     "1.",
+                                     ".5",
+                                     "01",
+                                     "00.5",
+                                     "-01.25",
+                                     "--1",
+                                     "1-",
+                                     "1.2.3",
+                                     "0.12:4",
+                                     "0.1234567890123\xb1",
+                                     "0.x234567890123456789",
+                                     "0.12.4567890123456789",
+                                     "0.0\xba"
+                                     "34567890123456789",
+                                     "123.",
+                                     "1234567890123456789.",
+                                     "3.00000000000000001",
+                                     "-3369.000000000000005",
+                                     "99999999.99999999999",
+                                     "0.99999999999999999",
+                                     "33554433.000000001",
+                                     "12345678901234.000123",
+                                     "9223372036854775808",
+                                     "9.223372036854775808e18",
+                                     "1.2345678901234567e10",
+                                     "1.5e400",
+                                     "1e",
+                                     "1e+",
+                                     "1e-+5",
+                                     "1e5.5",
+                                     "1.e5",
+                                     "-.5e3",
+                                     "e5",
+                                     "-e5",
+                                     "01e5",
+                                     "0x1e5",
+                                     "1e5e3",
+                                     "1d5",
+                                     "1e0:5"};
+
 /* Whole numbers enough for a run, and text where the twenty-first of them would be. */
-static size_t spoilt_array(char text[static 512], const char *spoilt)
+static size_t spoilt_array(char text[static 512], const char *other)
 {
     char *p = text;
     *p++ = '[';
     for (int i = 0; i < 60; i++)
-        p += sprintf(p, "%s,", i == 20 ? spoilt : "12");
+        p += sprintf(p, "%s,", i == 20 ? other : "12");
     p[-1] = ']';
     return (size_t)(p - text);
 }
@@ -397,47 +440,6 @@ static size_t spoilt_array(char text[static 512], const char *spoilt)
 static void runs_refuse_what_single_numbers_refuse(void **state)
 {
     (void)state;
-    static const char *const spoilt[] = {"",
-                                         "-",
-                                         "1.",
-                                         ".5",
-                                         "01",
-                                         "00.5",
-                                         "-01.25",
-                                         "--1",
-                                         "1-",
-                                         "1.2.3",
-                                         "0.12:4",
-                                         "0.1234567890123\xb1",
-                                         "0.x234567890123456789",
-                                         "0.12.4567890123456789",
-                                         "0.0\xba"
-                                         "34567890123456789",
-                                         "123.",
-                                         "1234567890123456789.",
-                                         "3.00000000000000001",
-                                         "-3369.000000000000005",
-                                         "99999999.99999999999",
-                                         "0.99999999999999999",
-                                         "33554433.000000001",
-                                         "12345678901234.000123",
-                                         "9223372036854775808",
-                                         "9.223372036854775808e18",
-                                         "1.2345678901234567e10",
-                                         "1.5e400",
-                                         "1e",
-                                         "1e+",
-                                         "1e-+5",
-                                         "1e5.5",
-                                         "1.e5",
-                                         "-.5e3",
-                                         "e5",
-                                         "-e5",
-                                         "01e5",
-                                         "0x1e5",
-                                         "1e5e3",
-                                         "1d5",
-                                         "1e0:5"};
     static char want[SUMMARY_BYTES], got[SUMMARY_BYTES];
     for (size_t i = 0; i < sizeof spoilt / sizeof spoilt[0]; i++) {
         char text[512];

@@ -21,7 +21,8 @@ static inline unsigned processor_here(void)
     return (unsigned)sched_getcpu() % PROCESSORS;
 }
 
-/* All zeros at first. One count for all processors took 1 % of a small request. */
+/* All zeros at first. One count for all took 1 % of a small request where two processors share no
+ * cache. */
 struct processor_count {
     struct {
         char apart[CACHE_LINE_BYTES - sizeof(atomic_ullong)];

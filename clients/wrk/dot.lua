@@ -453,7 +453,8 @@ function setup(thread)
 end
 
 -- Globals of each thread: done() reads the counts through thread:get(), wrk looks for request and
--- response. One pair, or batch of them, is one request, which wrk sends without asking for it each time.
+-- response. One pair, or batch of them, is one request, which wrk sends without asking for it each
+-- time.
 function init(args)
     read_settings(args)
     local dtype, body = types[settings.dtype], bodies[settings.body]

@@ -152,8 +152,8 @@ class Daemon:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
 
     def call(self, method, path, body=None, headers={}, **keywords):
-        """One request on a connection of its own. When this returns it is over for the daemon too, and
-        counted, which is not so when its answer is here."""
+        """One request on a connection of its own. When this returns it is over for the daemon too,
+        and counted, which is not so when its answer is here."""
         connection = self.connect()
         connection.connect()
         with connection.sock.dup() as link:  # http.client closes its own when it likes

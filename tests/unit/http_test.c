@@ -24,7 +24,7 @@ static void a_later_release_of_it_fits(void **state)
     assert_true(http_library_fits(version));
 }
 
-/* Debian 12 has 0.9, Ubuntu 24.04 has 1.0, and a program built on one starts on the other. */
+/* Debian 12 has 0.9, Ubuntu 24.04 has 1.0, and the loader gives a program either. */
 static void one_that_reads_heads_otherwise_does_not(void **state)
 {
     (void)state;

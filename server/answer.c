@@ -83,12 +83,13 @@ static void print_message(const struct answer *answer, const char *request_id, b
     text_append(ret, body->data, body->size);
 }
 
-/* To a client whose request libmicrohttpd still waits for (upload.h). */
+/* To a client whose request libmicrohttpd still waits for (upload.h): it cannot see to it that the
+ * connection ends where the client wants that. */
 static enum error send_taken(struct exchange *exchange, const struct answer *answer)
 {
     struct text message;
     text_init(&message);
-    exchange->must_close = exchange_must_close(exchange);
+    exchange->must_close = exchange_must_close(exchange) || exchange->head.is_last;
     print_message(answer, exchange->id, exchange->must_close, &exchange->out, &message);
     bool is_whole = !exchange->out.failed && !message.failed;
     if (is_whole && exchange->must_close)

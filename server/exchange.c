@@ -146,6 +146,7 @@ static void read_head(struct exchange *exchange, const char *version)
                              .is_watched = MHD_get_version()[0] == '0',
                              .end = version + strlen(version)};
     (void)MHD_get_connection_values_n(exchange->mhd, MHD_HEADER_KIND, add_header, &walk);
+    exchange->head.is_last |= strcmp(version, "HTTP/1.0") == 0;
     if (walk.is_watched && exchange->head.flaw == NULL &&
         exchange->head_start + exchange->head_size != walk.end + 2 * LINE_END_BYTES)
         exchange->head.flaw = "a header line has no name, or the head does not end in CR LF CR LF";

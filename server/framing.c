@@ -82,6 +82,18 @@ static void add_host(struct head *head, const char *value)
     head->host_count++;
 }
 
+/* A list of words with commas (RFC 9110 section 7.6.1). */
+static void add_connection(struct head *head, const char *value)
+{
+    static const char between[] = " \t,", last[] = "close";
+    while (*value != '\0') {
+        size_t size = strcspn(value, between);
+        head->is_last |= size == sizeof last - 1 && strncasecmp(value, last, size) == 0;
+        value += size;
+        value += strspn(value, between);
+    }
+}
+
 static void add_expect(struct head *head, const char *value)
 {
     bool is_continue = strcasecmp(value, "100-continue") == 0;
@@ -130,6 +142,7 @@ static const struct known {
     }
     KNOWN("Content-Length", add_length, true),
     KNOWN("Transfer-Encoding", add_coding, true),
+    KNOWN("Connection", add_connection, true),
     KNOWN("Host", add_host, false),
     KNOWN("Expect", add_expect, false),
     KNOWN("Accept", add_accept, false),

@@ -20,6 +20,7 @@ struct head {
     bool repeats_encoding;   /* likewise Content-Encoding */
     uint64_t content_length; /* valid when length_count is 1 */
     bool expects_continue;
+    bool is_last; /* the client wants the connection to end with the answer */
     /* what head_check() judges */
     unsigned length_count, coding_count, host_count;
     bool is_chunked;    /* the one Transfer-Encoding is exactly "chunked" */

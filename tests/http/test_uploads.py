@@ -114,6 +114,21 @@ def test_the_last_bytes_may_come_late(road, pause_at):
         assert wire.answer().ok()["result"] == result
 
 
+@pytest.mark.parametrize(
+    "old, new",
+    [(b"Host: x", b"Host: x\r\nConnection: close"), (b" HTTP/1.1", b" HTTP/1.0")],
+    ids=["asked for", "HTTP 1.0"],
+)
+def test_an_upload_may_be_the_last_request_of_its_connection(road, old, new):
+    daemon, query = road()
+    request, result = upload(query)
+    with daemon.wire() as wire:
+        wire.send(request.replace(old, new, 1))
+        answer = wire.answer()
+        assert answer.ok()["result"] == result and answer.headers["Connection"] == "close"
+        assert wire.answer() is None
+
+
 def test_who_closes_his_side_after_an_upload_is_answered(daemon):
     request, result = upload()
     with daemon.wire() as wire:

@@ -46,6 +46,25 @@ static void plain_heads_pass(void **state)
     assert_int_equal(check("HTTP/1.1", FIELDS({"Host", "a"}, {"Expect", "100-Continue"})), ERR_OK);
 }
 
+static bool is_last(const char *connection)
+{
+    struct head head = {0};
+    char value[VALUE_BYTES];
+    head_add(&head, "connection", strlen("connection"), strcpy(value, connection),
+             strlen(connection));
+    assert_null(head.flaw);
+    return head.is_last;
+}
+
+static void a_request_may_be_the_last_of_its_connection(void **state)
+{
+    (void)state;
+    assert_true(is_last("close") && is_last("Close ") && is_last("TE,\tclose"));
+    assert_true(is_last("close, TE") && is_last(",close,"));
+    assert_false(is_last("") || is_last("keep-alive") || is_last("closed") ||
+                 is_last("en close-d"));
+}
+
 static void two_lengths_are_refused_even_when_equal(void **state)
 {
     (void)state;
@@ -165,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_heads_pass),
+        cmocka_unit_test(a_request_may_be_the_last_of_its_connection),
         cmocka_unit_test(blanks_behind_a_value_are_no_part_of_it),
         cmocka_unit_test(blanks_behind_framing_are_refused),
         cmocka_unit_test(two_lengths_are_refused_even_when_equal),

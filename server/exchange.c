@@ -103,7 +103,8 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
  * It joins a folded line to the name of the header before, in other memory, cuts a value at a NUL,
  * and ends a line at CR or LF alone, so that parts are no longer neighbours; it takes a line that
  * begins with a colon for the end of the head. What follows would be taken for the body by one
- * server and for a request by another. Version 1.0 refuses all of that itself (loop.c). */
+ * server and for a request by another. What it leaves the same bytes of passes: NUL LF for CR LF,
+ * and a colon and LF for the empty line. Version 1.0 refuses all of that itself (loop.c). */
 struct head_walk {
     struct head *head;
     bool is_watched; /* by us, not by the library */

@@ -50,8 +50,9 @@ enum {
     /* Connections: with what else wakes the loop they may make the 128 events that libmicrohttpd
      * asks for at once. */
     CROWD = 96,
-    SLEEP_MS = 60000,  /* at most */
-    LOOK_NS = 2000000, /* between two looks around, while the library has work in every round */
+    SLEEP_MS = 60000,   /* at most */
+    LOOK_NS = 2000000,  /* between two looks around, while the library has work in every round */
+    ACCEPT_NS = 500000, /* between two looks at the listeners, while uploads fill rounds */
     REFUSE_MS = 1000,
     LINGER_MS = 5000,
     LEAVE_IDLE_MS = 500, /* a client that asks again within this hears that the connection closes */
@@ -278,7 +279,7 @@ static void look_around(struct loop *loop)
     for (int i = 0; i < event_count; i++)
         connection_on_event(&loop->connections, event[i].data.ptr);
     /* To ask in vain costs 5 us, and pieces of uploads may be there in every round. */
-    if (event_count == 0 || loop->now_ns - loop->accepted_ns >= LOOK_NS) {
+    if (event_count == 0 || loop->now_ns - loop->accepted_ns >= ACCEPT_NS) {
         intake_accept(&loop->intake, loop->now_ns);
         loop->accepted_ns = loop->now_ns;
     }

@@ -3,9 +3,9 @@
  * Door: the loop registers the exchange_on_*() callbacks with libmicrohttpd; a route's handlers
  * (route.h) do the work. The states are a line, walked once:
  *
- *   HEAD ─▶ BODY ─▶ WORK ─▶ DONE ─▶ ANSWERED   a job that needs a device sleeps in WORK, its
- *     │      ├───────┬────────────────▲          connection suspended, and is back in DONE;
- *     └──────┴───────┴─▶ REFUSED ─────┘          a refused body is drained first
+ *   HEAD ─▶ BODY ─▶ WORK ─▶ DONE ─▶ ANSWERED   a job that needs a device waits in WORK, its
+ *     │      ├───────┬────────────────▲          connection held, then suspended, and is back in
+ *     └──────┴───────┴─▶ REFUSED ─────┘          DONE; a refused body is drained first
  *
  * One that is refused, or whose client leaves, while devices still have jobs of it is kept as an
  * orphan, without a connection, until they are back.
@@ -55,10 +55,12 @@ struct exchange {
     const struct dot_head *known; /* head_memory.h, in begin(): what the head says; NULL: read it */
     bool must_close;              /* the connection ends after this answer */
     bool is_paused;               /* in BODY: no more of it for now, the connection is suspended */
+    bool is_held;                 /* in WORK: the connection is not suspended, being asked again */
     int status;                   /* of the answer, or STATUS_LEFT; 0 before */
     int64_t begun_ns;             /* request line seen */
     int64_t first_byte_ns;        /* of the body; without one: the round that read the head */
     int64_t piece_ns;             /* when the latest piece of the body came */
+    int64_t held_until_ns;        /* while is_held */
     uint64_t body_bytes;          /* so far */
     struct job job;               /* in WORK a device's, or the lab's */
     unsigned jobs_out;            /* that devices have: job, and others of the handler's own */

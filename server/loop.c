@@ -50,7 +50,9 @@ enum {
     /* Connections: with what else wakes the loop they may make the 128 events that libmicrohttpd
      * asks for at once. */
     CROWD = 96,
+    HELD_MAX = 64,      /* requests: the library asks for each of them in every round, 0.2 us */
     SLEEP_MS = 60000,   /* at most */
+    HELD_SLEEP_MS = 1,  /* likewise, while requests are held */
     LOOK_NS = 2000000,  /* between two looks around, while the library has work in every round */
     ACCEPT_NS = 500000, /* between two looks at the listeners, while uploads fill rounds */
     REFUSE_MS = 1000,
@@ -89,6 +91,9 @@ struct loop {
     int64_t accepted_ns; /* when that last looked at the listeners */
     const struct config *durations_of; /* whose durations the connections have */
     uint64_t followed;                 /* devices that loop_follow() named, a bit each */
+    unsigned held_count;               /* requests that loop_may_hold() let wait awake */
+    bool has_news;                     /* the library has called back since it was let run */
+    bool expects_more;                 /* loop_expect() was called since then */
     bool is_leaving;                   /* has begun to */
     bool is_renewing;                  /* the connection that opens has been open before */
 };
@@ -225,7 +230,7 @@ void loop_renew(struct loop *loop, struct connection *connection)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-void loop_awake(struct loop *loop)
+static void wake_up(struct loop *loop)
 {
     if (!atomic_load_explicit(&loop->is_sleeping, memory_order_relaxed))
         return;
@@ -234,40 +239,73 @@ void loop_awake(struct loop *loop)
     count(&loop->rounds);
 }
 
-/* Sleeps for the library, which, when it gets as many events as it asks for at once, sleeps again
- * before it looks at any: then all that are ready would wait for one that is not. What was resumed
- * it must see first: it does not say that it has anything to do. */
-static void sleep_for_crowd(struct loop *loop, int64_t ms)
+void loop_awake(struct loop *loop)
 {
-    MHD_UNSIGNED_LONG_LONG library_ms;
-    if (loop->connections.has_resumed ||
-        (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms == 0))
-        return;
-    struct pollfd event = {.fd = loop->intake.epoll, .events = POLLIN};
-    (void)poll(&event, 1, (int)ms);
+    loop->has_news = true;
+    wake_up(loop);
 }
 
-/* Until deadline_ns at most. Says whether the library had anything to tell. */
-static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
+/* The library does not sleep while requests are held. And in a crowd it sleeps again, when it gets
+ * as many events as it asks for at once, before it looks at any: then all that are ready would wait
+ * for one that is not. */
+static bool must_sleep_apart(const struct loop *loop)
+{
+    return loop->held_count > 0 ||
+           atomic_load_explicit(&loop->intake.open_count, memory_order_relaxed) >= CROWD;
+}
+
+/* Whether the library is to run at once: it says so, but not of what was resumed; and of what is
+ * held it always does. */
+static bool library_is_busy(const struct loop *loop)
+{
+    MHD_UNSIGNED_LONG_LONG library_ms;
+    if (loop->connections.has_resumed || loop->expects_more)
+        return true;
+    return loop->held_count == 0 && MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES &&
+           library_ms == 0;
+}
+
+/* Sleeps for the library, and takes what was completed meanwhile, which it then answers. */
+static void sleep_apart(struct loop *loop, int64_t ms)
+{
+    if (loop->held_count > 0 && ms > HELD_SLEEP_MS)
+        ms = HELD_SLEEP_MS;
+    if (ms > 0 && !library_is_busy(loop)) {
+        struct pollfd event = {.fd = loop->intake.epoll, .events = POLLIN};
+        (void)poll(&event, 1, (int)ms);
+    }
+    wake_up(loop);
+    loop->has_news |= resume_completed(loop);
+}
+
+static int64_t sleep_ms(const struct loop *loop, int64_t deadline_ns)
 {
     int64_t left_ms =
         deadline_ns < INT64_MAX ? (deadline_ns - loop->now_ns) / 1000000 + 1 : SLEEP_MS;
-    atomic_store(&loop->is_sleeping, true);
     if (atomic_load(&loop->completed) != NULL ||
         atomic_load(&loop->intake.handed_over.first) != NULL ||
         atomic_load(&loop->http->is_stopping) || left_ms < 0)
+        return 0;
+    return left_ms < SLEEP_MS ? left_ms : SLEEP_MS;
+}
+
+/* Until deadline_ns at most. Says whether anybody had anything to tell. */
+static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
+{
+    loop->has_news = false;
+    atomic_store(&loop->is_sleeping, true);
+    int64_t left_ms = sleep_ms(loop, deadline_ns);
+    if (must_sleep_apart(loop)) {
+        sleep_apart(loop, left_ms);
         left_ms = 0;
-    if (left_ms > SLEEP_MS)
-        left_ms = SLEEP_MS;
-    if (atomic_load_explicit(&loop->intake.open_count, memory_order_relaxed) >= CROWD) {
-        sleep_for_crowd(loop, left_ms);
-        left_ms = 0;
+    } else if (loop->connections.has_resumed) {
+        left_ms = 0; /* what was held may have its answer */
     }
     loop->connections.has_resumed = false;
+    loop->expects_more = false;
     (void)MHD_run_wait(loop->daemon, (int32_t)left_ms);
-    bool has_told = !atomic_load_explicit(&loop->is_sleeping, memory_order_relaxed);
-    loop_awake(loop);
-    return has_told;
+    wake_up(loop);
+    return loop->has_news;
 }
 
 /* Whoever woke the loop without a word is here: a listener, or a client that leaves, lingers or
@@ -572,6 +610,25 @@ struct job_port *loop_slice_port(struct loop *loop)
 void loop_follow(struct loop *loop, int device)
 {
     loop->followed |= UINT64_C(1) << device;
+}
+
+bool loop_may_hold(struct loop *loop)
+{
+    bool may_hold = loop->held_count < HELD_MAX;
+    loop->held_count += may_hold;
+    return may_hold;
+}
+
+void loop_let_go(struct loop *loop)
+{
+    assert(loop->held_count > 0);
+    loop->held_count--;
+    loop->connections.has_resumed = true;
+}
+
+void loop_expect(struct loop *loop)
+{
+    loop->expects_more = true;
 }
 
 struct metrics *loop_metrics(struct loop *loop)

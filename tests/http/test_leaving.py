@@ -79,6 +79,24 @@ def test_a_client_that_leaves_while_the_device_has_its_job_is_noticed(start_faul
 
 
 @pytest.mark.every_build
+@pytest.mark.parametrize("leave", WAYS)
+def test_clients_may_leave_as_soon_as_they_have_asked(start_faulty, leave):
+    """Their connections have not been suspended yet."""
+    daemon = start_faulty(http_threads=1)
+    with occupied(daemon):
+        for _ in range(20):
+            wires = [daemon.wire() for _ in range(20)]
+            for wire in wires:
+                wire.send(get("/v1/dot?a=1&b=2&device=cuda"))
+            for wire in wires:
+                leave(wire)
+            daemon.wait_status(
+                lambda status: queued(status) == 0 and status["connections"]["open"] == 2
+            )
+    daemon.wait_idle()
+
+
+@pytest.mark.every_build
 def test_who_closes_his_side_is_answered_by_the_thread_that_read_him(daemon):
     with daemon.wire() as wire:
         wire.send(get("/v1/dot?a=1&b=2"))

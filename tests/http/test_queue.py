@@ -31,6 +31,20 @@ def test_waiting_jobs_become_one_batch(start_faulty):
         wire.close()
 
 
+@pytest.mark.every_build
+def test_more_clients_than_a_thread_holds_awake_wait_and_are_answered(start_faulty):
+    daemon = start_faulty(http_threads=1, client_share_percent=100)
+    with occupied(daemon):
+        wires = [daemon.wire() for _ in range(100)]
+        for i, wire in enumerate(wires):
+            wire.send(get(f"/v1/dot?a={i}&b=2&device=cuda"))
+        daemon.wait_status(lambda status: queued(status) == 100)
+        assert daemon.get("/v1/dot?a=1&b=2").ok()["result"] == 2.0
+    assert [wire.answer().ok()["result"] for wire in wires] == [2.0 * i for i in range(100)]
+    for wire in wires:
+        wire.close()
+
+
 def test_a_full_queue_refuses_with_retry_after(start_faulty):
     daemon = start_faulty(queue_jobs=2, client_share_percent=100)
     with occupied(daemon):

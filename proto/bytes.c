@@ -25,6 +25,16 @@ void copy_past_cache(char *to, const char *from, size_t size)
 #endif
 }
 
+void bytes_place(char *place, const char *data, size_t size, bool is_large)
+{
+    if (data == place)
+        return;
+    if (is_large)
+        copy_past_cache(place, data, size);
+    else
+        memcpy(place, data, size);
+}
+
 /* Through memcpy, as the bytes are neither integers nor floats yet; it costs nothing. */
 static void swap16(char *number)
 {

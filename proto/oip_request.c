@@ -127,10 +127,7 @@ static size_t blob_feed(struct oip *oip, const char *data, size_t size)
         rounds_feed(&oip->rounds, data, piece);
     } else {
         char *place = (char *)request->buffer.block.data + blob->tensor->offset + oip->blob_bytes;
-        if (oip->is_large)
-            copy_past_cache(place, data, piece);
-        else
-            memcpy(place, data, piece);
+        bytes_place(place, data, piece, oip->is_large);
     }
     oip->blob_bytes += piece;
     oip->received_bytes += piece;

@@ -217,11 +217,7 @@ enum error operands_feed(struct operands *operands, const char *data, size_t siz
         return operands_too_large(operands->max_bytes, problem);
     if (buffer_reserve(buffer, offset + size) != ERR_OK)
         return problem_set(problem, ERR_NOMEM, "no memory for more operands");
-    char *place = (char *)buffer->block.data + offset;
-    if (operands->is_large)
-        copy_past_cache(place, data, size);
-    else
-        memcpy(place, data, size);
+    bytes_place((char *)buffer->block.data + offset, data, size, operands->is_large);
     operands->received_bytes += size;
     buffer->used = offset + size;
     return ERR_OK;

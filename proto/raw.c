@@ -3,9 +3,9 @@
  *
  * The bytes are the operands. A body that is one row goes to the request's sink as it arrives
  * (rounds.h), if there is one: interleaved always, concatenated when its length is known and worth
- * it. Otherwise a piece is copied once, to its place in the request's buffer. With the length or
- * the shapes known the places are known before the first byte, the buffer is sized once and b
- * starts aligned. A chunked body without shapes grows, and b follows a directly.
+ * it. Otherwise a piece is copied once, to its place in the request's buffer, or received there.
+ * With the length or the shapes known the places are known before the first byte, the buffer is
+ * sized once and b starts aligned. A chunked body without shapes grows, and b follows a directly.
  */
 #include "proto/encoding.h"
 
@@ -164,6 +164,7 @@ static enum error raw_plan(struct raw *raw, struct problem *problem)
     }
     if (raw->expected_bytes > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
+    (void)shape_count(&result, &raw->request->result_count);
     raw->b_offset = size_align(raw->a_bytes);
     uint64_t bytes = raw->b_offset + (raw->expected_bytes - raw->a_bytes);
     if (bytes > raw->max_bytes)
@@ -267,14 +268,13 @@ static enum error wrong_length(const struct raw *raw, uint64_t offset, const cha
 }
 
 /* Where the next byte goes, and how many after it go there in one piece. */
-static size_t raw_place(const struct raw *raw, size_t *ret_room)
+static size_t raw_offset(const struct raw *raw, size_t *ret_room)
 {
     if (raw->received_bytes < raw->a_bytes) {
-        uint64_t room = raw->a_bytes - raw->received_bytes;
-        *ret_room = room < SIZE_MAX ? room : SIZE_MAX;
+        *ret_room = raw->a_bytes - raw->received_bytes;
         return raw->received_bytes;
     }
-    *ret_room = SIZE_MAX;
+    *ret_room = raw->expected_bytes - raw->received_bytes;
     return raw->b_offset + (raw->received_bytes - raw->a_bytes);
 }
 
@@ -293,17 +293,13 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
         return ERR_OK;
     }
     while (size > 0) {
-        size_t room, offset = raw_place(raw, &room);
+        size_t room, offset = raw_offset(raw, &room);
         size_t piece = size < room ? size : room;
         if (offset > raw->max_bytes || piece > raw->max_bytes - offset)
             return operands_too_large(raw->max_bytes, problem);
         if (buffer_reserve(buffer, offset + piece) != ERR_OK)
             return problem_set(problem, ERR_NOMEM, "no memory for more operands");
-        char *place = (char *)buffer->block.data + offset;
-        if (raw->is_large)
-            copy_past_cache(place, data, piece);
-        else
-            memcpy(place, data, piece);
+        bytes_place((char *)buffer->block.data + offset, data, piece, raw->is_large);
         buffer->used = offset + piece;
         raw->received_bytes += piece;
         data += piece;
@@ -312,10 +308,16 @@ static enum error raw_feed(struct decoder *decoder, const char *data, size_t siz
     return ERR_OK;
 }
 
-static char *raw_room(struct decoder *decoder, size_t *ret_room)
+static char *raw_place(struct decoder *decoder, size_t *ret_room)
 {
     struct raw *raw = (struct raw *)decoder;
-    return raw->request->is_streamed ? rounds_place(&raw->rounds, ret_room) : NULL;
+    if (raw->pairs != NULL)
+        return raw_pairs_place(raw->pairs, ret_room);
+    if (raw->request->is_streamed)
+        return rounds_place(&raw->rounds, ret_room);
+    if (raw->expected_bytes == BODY_CHUNKED || raw->received_bytes == raw->expected_bytes)
+        return NULL;
+    return (char *)raw->request->buffer.block.data + raw_offset(raw, ret_room);
 }
 
 static void raw_swap(const struct raw *raw)
@@ -384,5 +386,5 @@ const struct encoding encoding_raw = {
     .feed = raw_feed,
     .finish = raw_finish,
     .destroy = raw_destroy,
-    .place = raw_room,
+    .place = raw_place,
 };

@@ -94,6 +94,7 @@ static enum error reserve(struct raw_pairs *pairs, size_t size, struct problem *
 static enum error lengths_end(struct raw_pairs *pairs, struct problem *problem)
 {
     pairs->has_lengths = true;
+    pairs->request->result_count = pairs->request->pair_count;
     enum error err = check_announced(pairs, problem);
     return err == ERR_OK && is_announced(pairs) ? reserve(pairs, pairs->used, problem) : err;
 }
@@ -195,15 +196,20 @@ static enum error feed_elements(struct raw_pairs *pairs, const char *data, size_
     enum error err = reserve(pairs, at + piece, problem);
     if (err != ERR_OK)
         return err;
-    char *to = (char *)buffer->block.data + at;
-    if (pairs->used >= LARGE_BYTES)
-        copy_past_cache(to, data, piece);
-    else
-        memcpy(to, data, piece);
+    bytes_place((char *)buffer->block.data + at, data, piece, pairs->used >= LARGE_BYTES);
     buffer->used = at + piece;
     pairs->operand_bytes += piece;
     *ret_used = piece;
     return ERR_OK;
+}
+
+char *raw_pairs_place(const struct raw_pairs *pairs, size_t *ret_room)
+{
+    if (!is_announced(pairs) || !pairs->has_lengths || is_whole(pairs))
+        return NULL;
+    const struct tensor *tensor = tensor_at(pairs, pairs->operand);
+    *ret_room = tensor_bytes(pairs, tensor) - pairs->operand_bytes;
+    return (char *)pairs->request->buffer.block.data + tensor->offset + pairs->operand_bytes;
 }
 
 enum error raw_pairs_feed(struct raw_pairs *pairs, const char *data, size_t size,

@@ -74,7 +74,7 @@ struct request {
     bool is_pairs;            /* the "pairs" form: results are a list, one a pair */
     struct tensor_pair *pair; /* [pair_count], request_pairs()'s; exactly one unless is_pairs */
     size_t pair_count;
-    uint64_t result_count;       /* set by request_check() */
+    uint64_t result_count;       /* set by request_check(), or before by who knows it; 0: not yet */
     uint64_t term_count;         /* products over all results, set by request_check() */
     struct buffer buffer;        /* all operands lie here */
     struct tensor_pair pair_one; /* pair of the common case: no allocation */

@@ -128,12 +128,7 @@ static size_t hold(struct rounds *rounds, const char *data, size_t size)
     size_t room;
     char *place = rounds_place(rounds, &room);
     size_t piece = least(size, room);
-    if (data == place)
-        return piece;
-    if (rounds->is_large)
-        copy_past_cache(place, data, piece);
-    else
-        memcpy(place, data, piece);
+    bytes_place(place, data, piece, rounds->is_large);
     return piece;
 }
 

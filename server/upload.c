@@ -2,14 +2,20 @@
 #include "server/upload.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdbool.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "server/exchange.h"
 #include "server/loop.h"
 
 enum {
-    REST_BYTES_MIN = 512 << 10,   /* below, taking and renewing the connection is not worth it */
+    REST_BYTES_MIN = 512 << 10, /* below, taking and renewing the connection is not worth it */
+    HELD_BYTES_MIN = 3 << 19,   /* likewise of what is not reduced as it comes */
+    HEAD_BYTES_MOST = 4 << 10,  /* of an answer: what is not for each result */
+    NUMBER_BYTES_MOST = 8,      /* of a result, of which a complex one has two */
+    NUMBER_JSON_BYTES_MOST = 256,
     PIECE_BYTES = 256 << 10,      /* stays in the second cache until it is added */
     PLACED_BYTES_MIN = 128 << 10, /* of what is shorter a piece brings more */
     PLACED_BYTES_MAX = 1 << 20,   /* of an operand that is held */
@@ -35,13 +41,40 @@ static void set_low_water(const struct connection *connection, uint64_t left)
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
 }
 
-/* Only of a body that is reduced as it comes: its answer is short, and nothing else is to be
- * kept. */
+/* Of a body that is reduced as it comes, or whose bytes have a place. */
+static bool is_long(const struct exchange *exchange)
+{
+    size_t room;
+    if (exchange->route->body != dot_body || exchange->head.is_chunked)
+        return false;
+    if (exchange->dot.stream != NULL)
+        return left_bytes(exchange) >= REST_BYTES_MIN;
+    return left_bytes(exchange) >= HELD_BYTES_MIN &&
+           decoder_place(exchange->dot.decoder, &room) != NULL;
+}
+
+/* The answer will be sent at once (connection_say()), so there must be room for it in the socket's
+ * buffer: half the size that is told, the rest is for what the system keeps beside. An answer
+ * before it may still be there. */
+static bool has_room_for_answer(const struct exchange *exchange)
+{
+    const struct request *request = &exchange->dot.request;
+    const unsigned number =
+        exchange->dot.form == FORM_JSON ? NUMBER_JSON_BYTES_MOST : NUMBER_BYTES_MOST;
+    const unsigned each = number * dtype_part_count(request->options.dtype);
+    int size, unsent;
+    socklen_t length = sizeof size;
+    if (getsockopt(exchange->connection->fd, SOL_SOCKET, SO_SNDBUF, &size, &length) != 0 ||
+        ioctl(exchange->connection->fd, SIOCOUTQ, &unsent) != 0)
+        return false;
+    const int room = size / 2 - unsent - HEAD_BYTES_MOST;
+    return room > 0 && request->result_count > 0 && request->result_count <= (unsigned)room / each;
+}
+
 void upload_consider(struct exchange *exchange)
 {
     struct connection *connection = exchange->connection;
-    if (exchange->dot.stream == NULL || exchange->route->body != dot_body || exchange->is_paused ||
-        exchange->head.is_chunked || left_bytes(exchange) < REST_BYTES_MIN)
+    if (exchange->is_paused || !is_long(exchange) || !has_room_for_answer(exchange))
         return;
     connection_take(loop_connections(exchange->loop), connection);
     set_low_water(connection, left_bytes(exchange));

@@ -11,13 +11,23 @@ from client import Wire, ask, get, poll, post
 
 RAW = "Content-Type: application/octet-stream"
 MIB = 1 << 20
+ROWS, PAIRS = "dtype=f4&rows", "dtype=f4&layout=pairs"  # held: not reduced as they come
 LAYOUTS = ["dtype=f4", "dtype=f4&layout=interleaved;block=1000", "dtype=f4&device=cuda"]
+LAYOUTS += [ROWS, f"{ROWS}&device=cuda", PAIRS]
 HELPED = {"variables": {"DOTD_CORES": "8"}}  # the CPU's worker adds as well (server/stream.c)
 
 
 def upload(query="dtype=f4", size=8 * MIB):
     """(request, its answer's result): so long that most of it is read past the library."""
     body = np.ones(size // 4, "<f4").tobytes()
+    if ROWS in query:  # two of each operand
+        n = size // 16
+        query = query.replace("rows", f"shape_a=2,{n}&shape_b=2,{n}")
+        return post("/v1/dot?" + query, body[: 16 * n], RAW), [n, n]
+    if PAIRS in query:  # a short one, and what is left
+        lengths = [1000, size // 8 - 1000]
+        body = np.array([2, *lengths], "<u8").tobytes() + body[: 8 * sum(lengths)]
+        return post("/v1/dot?" + query, body, RAW), lengths
     return post("/v1/dot?" + query, body, RAW), float(size // 8)
 
 
@@ -70,7 +80,7 @@ def test_uploads_of_any_length_follow_each_other(road):
     """About as long as they must be, and longer by less or more than what is waited for at once."""
     daemon, query = road()
     lengths = [MIB // 2 + more for more in (-8, 0, 8, 20_000, 40_000, 300_000)]
-    lengths += [MIB, MIB + 8, MIB + 300_000, 2 * MIB - 8]
+    lengths += [MIB, MIB + 8, MIB + 300_000, 2 * MIB - 8, 2 * MIB + 200_000]
     uploads = [upload(query, length) for length in lengths]
     with daemon.wire() as wire:
         for request, _ in uploads:
@@ -174,12 +184,16 @@ def test_the_time_of_a_request_ends_in_the_middle_of_its_upload(road):
 
 
 @pytest.mark.every_build
-@pytest.mark.parametrize("size", [8 * MIB, 64 * MIB])
-def test_the_time_of_a_request_ends_while_a_device_has_its_upload(start_faulty, size):
+@pytest.mark.parametrize(
+    "query, size",
+    [("dtype=f4", 8 * MIB), ("dtype=f4", 64 * MIB), (ROWS, 8 * MIB)],
+    ids=["8 MiB", "64 MiB", "rows"],
+)
+def test_the_time_of_a_request_ends_while_a_device_has_its_upload(start_faulty, query, size):
     """All of it, or as much as it takes at once."""
     daemon = start_faulty()
     daemon.fault.say("hang")
-    request, _ = upload("dtype=f4&device=cuda&timeout_ms=1000", size)
+    request, _ = upload(query + "&device=cuda&timeout_ms=1000", size)
     with daemon.wire() as wire:
         wire.send(request)
         wire.answer().problem(504, "deadline")
@@ -212,3 +226,21 @@ def test_a_server_may_end_in_the_middle_of_an_upload(road):
         wire.send(request[:-1])
         daemon.wait_status(lambda status: status["requests"]["in_flight"] == 2)
         daemon.stop()
+
+
+@pytest.mark.every_build
+@pytest.mark.parametrize("accept", ["application/json", "application/octet-stream"])
+def test_an_upload_of_many_short_rows_is_answered_whole(daemon, accept):
+    """Too many, as JSON, for the answer to be sent past the library at once."""
+    rows = 100_000
+    body = np.ones(4 * rows + 4, "<f8").tobytes()
+    target = f"/v1/dot?dtype=f8&shape_a={rows},4&shape_b=4"
+    with daemon.wire() as wire:
+        for _ in range(2):
+            wire.send(post(target, body, RAW, f"Accept: {accept}"))
+            answer = wire.answer()
+            assert answer.status == 200
+            if accept == "application/json":
+                assert answer.json()["result"] == [4] * rows
+            else:
+                assert answer.body == np.full(rows, 4, "<f8").tobytes()

@@ -1,16 +1,16 @@
 /* exact_plan.c - how an exact task is spread over blocks (exact_plan in grid.h).
  *
  * Folding a block's accumulators costs about as much as some thousand products, and a row of
- * several blocks one more round of memory.
+ * several blocks one more round of memory: as much as a block takes for 32 KB.
  */
 #include <assert.h>
 
 #include "gpu/kernels/grid.h"
 
 enum {
-    WARP_ROW_BYTES = 64 << 10,   /* of both operands: up to here a warp is enough for a row */
-    BLOCK_ROW_BYTES = 128 << 10, /* up to here a block is */
-    FEW_THREADS = 256,           /* of a block, where a vector a thread is enough */
+    WARP_ROW_BYTES = 64 << 10,  /* of both operands: up to here a warp is enough for a row */
+    BLOCK_ROW_BYTES = 32 << 10, /* up to here a block is */
+    FEW_THREADS = 256,          /* of a block, where a vector a thread is enough */
 };
 
 static const uint64_t THREAD_BYTES = 2 * GRID_LOAD_BYTES; /* a vector of each operand */

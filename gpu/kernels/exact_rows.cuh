@@ -120,114 +120,174 @@ __device__ inline unsigned add_row(Sum &sum, const struct row &row, char *ring,
 
 /* --- results --- */
 
-/* Limbs that a warp rounds at once, one to a lane: there is room for what is carried out of them
- * and for the two limbs that are read above the highest. */
-enum { SETTLE_LIMBS = 28 };
+/* A number in two's complement, in digits of 32 bits: a lane has lane, lane + 32, ... of them. set:
+ * which ones are not zero. */
+template <int COUNT> struct digits {
+    unsigned digit[COUNT], set[COUNT];
+};
 
-/* Leaves the limbs of lanes below `count` in [0, 2^32); lane `count` takes the rest. Nearly always
- * three rounds. */
-__device__ inline int64_t carry_lanes(int64_t limb, int count)
+/* What belongs to the digits below. first: to the lowest one. */
+template <int COUNT, typename Value>
+__device__ inline void bring_up(const Value (&value)[COUNT], Value first, Value (&ret)[COUNT])
 {
-    const int lane = (int)(threadIdx.x % GRID_WARP);
-    for (;;) {
-        const int64_t carry = lane < count ? limb >> 32 : 0;
-        if (!__any_sync(ALL_LANES, carry != 0))
-            return limb;
-        const int64_t from_below = __shfl_up_sync(ALL_LANES, carry, 1);
-        limb = (lane < count ? limb & 0xffffffff : limb) + (lane > 0 ? from_below : 0);
+    const unsigned lane = threadIdx.x % GRID_WARP;
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) {
+        const Value turned =
+            __shfl_sync(ALL_LANES, value[k], (int)((lane + GRID_WARP - 1) % GRID_WARP));
+        ret[k] = lane > 0 ? turned : first;
+        first = turned; /* lane 0 has it from lane 31 */
     }
 }
 
-/* What exact_round() finds in one limb after the other, from limbs that are carried and not
- * negative, of which `set` are not zero. */
-__device__ inline struct exact_cut cut_lanes(int64_t limb, unsigned set, int base,
-                                             struct exact_format format)
+template <int COUNT> __device__ inline void mark_set(struct digits<COUNT> &number)
 {
-    const int top = 31 - __clz((int)set);
-    const int highest = 32 * top + exact_highest_bit((uint64_t)__shfl_sync(ALL_LANES, limb, top));
+#pragma unroll
+    for (int k = 0; k < COUNT; k++)
+        number.set[k] = __ballot_sync(ALL_LANES, number.digit[k] != 0);
+}
+
+/* The lower half of a limb is a digit, the upper one, of either sign, goes to the digit above. That
+ * 2^32 - 1 is added to each, and one more to the lowest, changes nothing but a carry out of the
+ * top, and none is negative any more. So after one round of carries all that can follow is ones, and
+ * adding masks up tells where they go, as in an adder. */
+template <int COUNT>
+__device__ inline struct digits<COUNT> digits_of(const int64_t (&limb)[COUNT]) {
+    struct digits<COUNT> number;
+    int high[COUNT], high_below[COUNT];
+    unsigned carry[COUNT], carry_below[COUNT], carry_in = 0;
+    uint64_t sum[COUNT];
+#pragma unroll
+    for (int k = 0; k < COUNT; k++)
+        high[k] = (int)(limb[k] >> 32);
+    bring_up(high, 1, high_below);
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) {
+        sum[k] = (uint64_t)((limb[k] & 0xffffffff) + 0xffffffff + high_below[k]);
+        carry[k] = (unsigned)(sum[k] >> 32);
+    }
+    bring_up(carry, 0u, carry_below);
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) {
+        const uint64_t digit = (sum[k] & 0xffffffff) + carry_below[k];
+        const unsigned makes = __ballot_sync(ALL_LANES, digit >> 32 != 0);
+        const unsigned passes = __ballot_sync(ALL_LANES, (unsigned)digit == ~0u);
+        const uint64_t added = (uint64_t)(makes | passes) + makes + carry_in;
+        const unsigned gets = (unsigned)added ^ passes;
+        number.digit[k] = (unsigned)digit + (gets >> threadIdx.x % GRID_WARP & 1);
+        carry_in = (unsigned)(added >> 32);
+    }
+    mark_set(number);
+    return number;
+}
+
+/* In all lanes. index: the same in all. */
+template <int COUNT>
+__device__ inline unsigned digit_at(const struct digits<COUNT> &number, int index)
+{
+    unsigned digit = number.digit[0];
+#pragma unroll
+    for (int k = 1; k < COUNT; k++)
+        digit = index / GRID_WARP == k ? number.digit[k] : digit;
+    return __shfl_sync(ALL_LANES, digit, index % GRID_WARP);
+}
+
+/* The highest digit that is not zero; -1: there is none. */
+template <int COUNT> __device__ inline int highest_digit(const struct digits<COUNT> &number)
+{
+    int highest = -1;
+#pragma unroll
+    for (int k = 0; k < COUNT; k++)
+        highest = number.set[k] != 0 ? GRID_WARP * k + 31 - __clz((int)number.set[k]) : highest;
+    return highest;
+}
+
+/* Whether any digit below that one is not zero. */
+template <int COUNT>
+__device__ inline bool is_set_below(const struct digits<COUNT> &number, int index)
+{
+    unsigned set = 0;
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) {
+        const unsigned below = (1u << index % GRID_WARP) - 1;
+        set |= number.set[k] & (k < index / GRID_WARP ? ~0u : k == index / GRID_WARP ? below : 0);
+    }
+    return set != 0;
+}
+
+/* True if the number was negative. */
+template <int COUNT> __device__ inline bool make_absolute(struct digits<COUNT> &number)
+{
+    if (__shfl_sync(ALL_LANES, number.digit[COUNT - 1], GRID_WARP - 1) >> 31 == 0)
+        return false;
+    const int lane = (int)(threadIdx.x % GRID_WARP);
+#pragma unroll
+    for (int k = 0; k < COUNT; k++)
+        number.digit[k] =
+            is_set_below(number, GRID_WARP * k + lane) ? ~number.digit[k] : 0 - number.digit[k];
+    mark_set(number);
+    return true;
+}
+
+/* What exact_round() finds in one limb after the other, from a number that is positive. */
+template <int COUNT>
+__device__ inline struct exact_cut cut_digits(const struct digits<COUNT> &number, int base,
+                                              struct exact_format format)
+{
+    const int top = highest_digit(number);
+    const int highest = 32 * top + exact_highest_bit(digit_at(number, top));
     const int drop = exact_drop(format, base, highest);
     const int at = min(drop, highest + 2), first = at / 32, shift = at % 32;
-    const uint64_t low = (uint64_t)__shfl_sync(ALL_LANES, limb, first);
-    const uint64_t middle = (uint64_t)__shfl_sync(ALL_LANES, limb, first + 1);
-    const uint64_t high = (uint64_t)__shfl_sync(ALL_LANES, limb, first + 2);
+    const uint64_t low = digit_at(number, first), middle = digit_at(number, first + 1);
+    const uint64_t high = digit_at(number, first + 2);
     struct exact_cut cut = {};
     cut.significand = (middle << 32 | low) >> shift | high << 32 << (32 - shift);
     cut.quantum = drop + base;
     if (drop > 0) {
         const int below = (at - 1) / 32, bit = (at - 1) % 32;
-        const uint64_t word = (uint64_t)__shfl_sync(ALL_LANES, limb, below);
+        const unsigned word = digit_at(number, below);
         cut.is_half = (word >> bit & 1) != 0;
-        cut.is_below = (word & (((uint64_t)1 << bit) - 1)) != 0 || (set & ((1u << below) - 1)) != 0;
+        cut.is_below = (word & ((1u << bit) - 1)) != 0 || is_set_below(number, below);
     }
     return cut;
 }
 
-/* As exact_value() does it, by a whole warp: `count` limbs from `base` on, the lowest in lane 0. */
+/* As exact_value() does it, by a whole warp; whatever the numbers, without a loop. */
 template <typename Sum>
-__device__ inline void round_lanes(int64_t limb, int count, int base, enum dtype result_dtype,
-                                   struct dot_value *ret)
-{
-    const struct exact_format format = exact_format_of(result_dtype);
-    limb = carry_lanes(limb, count);
-    if ((int)Sum::BASE == (int)EXACT_INTEGER_BASE)
-        for (int i = 0; i < 3; i++)
-            ret->integer[i] = (uint64_t)__shfl_sync(ALL_LANES, limb, 2 * i) |
-                              (uint64_t)__shfl_sync(ALL_LANES, limb, 2 * i + 1) << 32;
-    const bool is_negative = __shfl_sync(ALL_LANES, limb, count) < 0;
-    if (is_negative)
-        limb = carry_lanes(-limb, count);
-    const unsigned set = __ballot_sync(ALL_LANES, limb != 0);
-    if (set != 0) {
-        struct exact_cut cut = cut_lanes(limb, set, base, format);
-        cut.is_negative = is_negative;
-        exact_round_cut(&cut, format, ret);
-    }
-    if (result_dtype == DTYPE_INT64) { /* integer[] is the result, and exact */
-        ret->error_bound = 0;
-        ret->flags = 0;
-    }
-}
-
-/* From the lowest to the highest limb that is not zero; all of an integer. */
-struct extent {
-    int low, count;
-};
-
-template <typename Sum> __device__ inline struct extent extent_of(const int64_t *limb)
-{
-    if ((int)Sum::BASE == (int)EXACT_INTEGER_BASE)
-        return {0, Sum::LIMBS};
-    const int lane = (int)(threadIdx.x % GRID_WARP);
-    int first = Sum::LIMBS - 1, last = 0;
-#pragma unroll
-    for (int i = 0; i < Sum::LIMBS; i += GRID_WARP) {
-        const bool is_set = i + lane < Sum::LIMBS && limb[i + lane] != 0;
-        const unsigned set = __ballot_sync(ALL_LANES, is_set);
-        if (set != 0) {
-            first = min(first, i + __ffs((int)set) - 1);
-            last = i + 31 - __clz((int)set);
-        }
-    }
-    first = min(first, last);
-    return {first, last - first + 1};
-}
-
-/* One warp rounds a real sum. A number of more limbs is left to one lane. */
-template <typename Sum>
-__device__ inline struct dot_value value_of(int64_t *limb, unsigned special,
+__device__ inline struct dot_value value_of(const int64_t *limb, unsigned special,
                                             enum dtype result_dtype)
 {
-    const int lane = (int)(threadIdx.x % GRID_WARP);
+    enum { COUNT = Sum::LIMBS / GRID_WARP + 1 };
+    static_assert(COUNT * GRID_WARP > Sum::LIMBS + 3, "a sign, and what is read above the highest");
     struct dot_value value = {};
-    const struct extent extent = extent_of<Sum>(limb);
-    const int base = Sum::BASE + 32 * extent.low;
-    if (special != 0)
+    if (special != 0) {
         exact_settle_special(special, &value);
-    else if ((int)Sum::LIMBS <= (int)SETTLE_LIMBS || extent.count <= SETTLE_LIMBS)
-        round_lanes<Sum>(lane < extent.count ? limb[extent.low + lane] : 0, extent.count, base,
-                         result_dtype, &value);
-    else if (lane == 0)
-        exact_value(limb + extent.low, extent.count, base, 0, Sum::DTYPE, result_dtype, &value);
+        return value;
+    }
+    int64_t limbs[COUNT];
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) {
+        const int index = GRID_WARP * k + (int)(threadIdx.x % GRID_WARP);
+        limbs[k] = index < Sum::LIMBS ? limb[index] : 0;
+    }
+    struct digits<COUNT> number = digits_of(limbs);
+    if ((int)Sum::BASE == (int)EXACT_INTEGER_BASE)
+#pragma unroll
+        for (int i = 0; i < 3; i++) {
+            const uint64_t upper = digit_at(number, 2 * i + 1);
+            value.integer[i] = upper << 32 | digit_at(number, 2 * i);
+        }
+    const bool is_negative = make_absolute(number);
+    if (highest_digit(number) >= 0) {
+        const struct exact_format format = exact_format_of(result_dtype);
+        struct exact_cut cut = cut_digits(number, Sum::BASE, format);
+        cut.is_negative = is_negative;
+        exact_round_cut(&cut, format, &value);
+    }
+    if (result_dtype == DTYPE_INT64) { /* integer[] is the result, and exact */
+        value.error_bound = 0;
+        value.flags = 0;
+    }
     return value;
 }
 
@@ -238,7 +298,7 @@ settle(char *limbs, unsigned special, const struct grid_task &task, struct dot_v
 {
     for (int part = 0; part < Sum::PARTS; part++) {
         const struct dot_value value =
-            value_of<Sum>((int64_t *)(limbs + part * Sum::PART_BYTES),
+            value_of<Sum>((const int64_t *)(limbs + part * Sum::PART_BYTES),
                           special >> (part * EXACT_PART_BITS) & ((1 << EXACT_PART_BITS) - 1),
                           (enum dtype)task.result_dtype);
         if (threadIdx.x % GRID_WARP == 0)

@@ -102,14 +102,14 @@ template <enum dtype DTYPE> struct finder {
 
 /* Adds the thread's share and folds the warp's. Returns the warp's special bits: only where
  * something was not finite are the operands read again to tell what. */
-template <typename Sum, int AHEAD = Sum::AHEAD>
+template <typename Sum>
 __device__ inline unsigned add_row(Sum &sum, const struct row &row, char *ring,
                                    const struct grid_task &task)
 {
     adder<Sum> added(sum);
     finder<Sum::DTYPE> found(task);
-    if constexpr (AHEAD > 0)
-        visit_ahead<Sum::SIZE, AHEAD, Sum::WIDTH>(row, ring, added);
+    if constexpr (Sum::AHEAD > 0)
+        visit_ahead<Sum::SIZE, Sum::AHEAD, Sum::WIDTH>(row, ring, added);
     else
         visit_row<Sum::SIZE, Sum::LOADS>(row, added);
     if (sum.is_odd())

@@ -8,7 +8,8 @@
  *           and goes to a second sum of a finer unit. Four operations a product and no more, if both
  *           units fit the data: so these are guessed, from the first vectors of rows side by side,
  *           and while a row is added up its exponents are watched. A row that the units did not fit
- *           goes the general way, by a whole warp; that costs as much as some twenty others.
+ *           goes the general way, by a whole warp, once that has no tiles left; it costs as much as
+ *           some twenty others.
  * Units     fields of float32 exponents: |a| < 2^(field - 126), and a is a whole multiple of
  *           2^(field - 127 - FRACTION). `top` bounds the sum of a product's two fields, so products
  *           are below 2^(top - 252); the first unit is 2^-step of that, the second 2^-step of the
@@ -35,6 +36,8 @@ enum {
     TOP_OF_ZEROS = 254,   /* products below 4: if all that was seen is zero */
     FIELD_UNIT = 1 << 24, /* in the bits of a float32 without its sign, shifted up */
 };
+
+const uint32_t NO_ROW = ~(uint32_t)0;
 
 template <enum dtype> struct narrow;
 template <> struct narrow<DTYPE_FLOAT32> {
@@ -130,36 +133,6 @@ __device__ inline struct dot_value round_total(exact_int128 total, int base,
     return value;
 }
 
-/* --- a row the general way --- */
-
-/* Bytes of a warp: for a row the general way, and in all. Such rows are rare: what they read ahead
- * is one pair of vectors, for memory matters more. */
-template <typename Sum> struct tile_bytes {
-    enum { AHEAD = Sum::AHEAD > 0 };
-    enum { GENERAL = Sum::PARTS * Sum::PART_BYTES + AHEAD * PAIR_BYTES };
-    enum { CELLS = 2 * CELL_COUNT * sizeof(uint64_t) + GRID_TILE * sizeof(unsigned) };
-    enum { ALL = RING_BYTES + ((int)CELLS > (int)GENERAL ? (int)CELLS : (int)GENERAL) };
-};
-
-/* By a whole warp, in GENERAL bytes of its memory. */
-template <typename Sum>
-__device__ __attribute__((noinline)) void add_generally(char *region, const struct grid_task &task,
-                                                        uint32_t index, struct exact_row *ret)
-{
-    if constexpr (Sum::AHEAD > 0)
-        static_assert(Sum::WIDTH == 1, "the ring has room for one pair");
-    const unsigned lane = threadIdx.x % GRID_WARP;
-    char *ring = region + Sum::PARTS * Sum::PART_BYTES + lane * GRID_LOAD_BYTES;
-    Sum sum(region, task);
-    const struct row row = row_of<Sum::SIZE>(task, index, lane, GRID_WARP);
-    const unsigned special = add_row<Sum, tile_bytes<Sum>::AHEAD>(sum, row, ring, task);
-    const struct dot_value value =
-        value_of<Sum>((int64_t *)region, special, (enum dtype)task.result_dtype);
-    if (lane == 0)
-        *ret = exact_row_of(&value, special != 0);
-    __syncwarp();
-}
-
 /* --- tiles --- */
 
 /* A lane's share of SIDE rows. */
@@ -170,7 +143,7 @@ template <typename Sum, typename Reading> class exact_tile
 
     __device__ exact_tile(char *region, const struct grid_task &task, const struct tiles &tiles,
                           struct exact_row *result)
-        : cell_((uint64_t *)region), task_(task), result_(result), odd_(0)
+        : cell_((uint64_t *)region), task_(task), result_(result), odd_(0), last_odd_(NO_ROW)
     {
         step_ = step_of(((tiles.vectors - 1) / Reading::TEAM + 1) * REALS);
         clear_reaches();
@@ -208,10 +181,15 @@ template <typename Sum, typename Reading> class exact_tile
         clear_reaches();
     }
 
+    /* Odd rows are left for add_odd_rows(), in a list: where the first one of a tile would have its
+     * result, that says which ones there are, and where the tile before is told of. */
     __device__ void finish(uint32_t row, uint32_t count)
     {
         const uint32_t lane = threadIdx.x % GRID_WARP;
         __syncwarp();
+        const unsigned all = __reduce_or_sync(ALL_LANES, odd_);
+        const unsigned odd = __ballot_sync(ALL_LANES, lane < count && (all >> lane & 1) != 0);
+        const uint32_t first = (uint32_t)__ffs((int)odd) - 1; /* none: of no lane */
         if (lane < count) {
             const unsigned top = *top_of(lane);
             const exact_int128 coarse = units(cell_, lane, tile_bias(top, step_, 0));
@@ -219,16 +197,19 @@ template <typename Sum, typename Reading> class exact_tile
                                        units(cell_ + CELL_COUNT, lane, tile_bias(top, step_, 1));
             const struct dot_value value =
                 round_total(total, (int)top - 252 - 2 * (int)step_, (enum dtype)task_.result_dtype);
-            store_whole(&result_[row + lane], exact_row_of(&value, false));
+            const struct exact_row note = {0, odd, last_odd_};
+            store_whole(&result_[row + lane], lane == first ? note : exact_row_of(&value, false));
         }
-        __syncwarp();
-        unsigned odd = __reduce_or_sync(ALL_LANES, odd_);
+        if (odd != 0)
+            last_odd_ = row + first;
         odd_ = 0;
-        for (; odd != 0; odd &= odd - 1) {
-            const uint32_t index = (uint32_t)__ffs((int)odd) - 1;
-            if (index < count)
-                add_generally<Sum>((char *)cell_, task_, row + index, result_ + row + index);
-        }
+        __syncwarp();
+    }
+
+    /* Where the last tile is told of that has any. */
+    __device__ uint32_t last_odd() const
+    {
+        return last_odd_;
     }
 
   private:
@@ -318,8 +299,53 @@ template <typename Sum, typename Reading> class exact_tile
     double first_[SIDE], second_[SIDE];
     struct reach reach_a_[SIDE], reach_b_[SIDE_B];
     unsigned top_, step_;
-    unsigned odd_; /* rows of the tile that the units did not fit */
+    unsigned odd_;      /* rows of the tile that the units did not fit: the lane's */
+    uint32_t last_odd_; /* of the warp; the same in all lanes */
 };
+
+/* --- odd rows --- */
+
+/* Bytes of a warp: for tiles, and then, in the same place, for a row at a time. */
+template <typename Sum> struct tile_bytes {
+    enum { CELLS = 2 * CELL_COUNT * sizeof(uint64_t) + GRID_TILE * sizeof(unsigned) };
+    enum { TILES = RING_BYTES + CELLS, GENERAL = warp_bytes<Sum>() };
+    enum { ALL = (int)TILES > (int)GENERAL ? (int)TILES : (int)GENERAL };
+};
+
+/* By a whole warp, in GENERAL bytes of its memory. */
+template <typename Sum>
+__device__ inline void add_generally(char *region, const struct grid_task &task, uint32_t index,
+                                     struct exact_row *ret)
+{
+    const unsigned lane = threadIdx.x % GRID_WARP;
+    char *ring = region + Sum::PARTS * Sum::PART_BYTES + lane * GRID_LOAD_BYTES;
+    Sum sum(region, task);
+    const struct row row = row_of<Sum::SIZE>(task, index, lane, GRID_WARP);
+    const unsigned special = add_row(sum, row, ring, task);
+    const struct dot_value value =
+        value_of<Sum>((const int64_t *)region, special, (enum dtype)task.result_dtype);
+    if (lane == 0)
+        *ret = exact_row_of(&value, special != 0);
+    __syncwarp();
+}
+
+/* After all of the warp's tiles: were it done between them, what they have in registers would have
+ * to outlast it, and some would be spilt. last: see exact_tile. */
+template <typename Sum>
+__device__ inline void add_odd_rows(char *region, const struct grid_task &task, uint32_t last,
+                                    struct exact_row *result)
+{
+    __syncwarp();
+    while (last != NO_ROW) {
+        const struct exact_row note = result[last];
+        const uint32_t row = last - ((uint32_t)__ffs((int)note.bound) - 1); /* of the tile */
+        for (unsigned odd = note.bound; odd != 0; odd &= odd - 1) {
+            const uint32_t index = row + (uint32_t)__ffs((int)odd) - 1;
+            add_generally<Sum>(region, task, index, result + index);
+        }
+        last = note.flags;
+    }
+}
 
 template <typename Sum>
 __global__ void __launch_bounds__(GRID_TILE_WARPS *GRID_WARP, 2)
@@ -330,11 +356,14 @@ __global__ void __launch_bounds__(GRID_TILE_WARPS *GRID_WARP, 2)
     const struct tiles tiles = tiles_of<Sum::SIZE>(task);
     char *shared = dynamic_shared() + threadIdx.x / GRID_WARP * tile_bytes<Sum>::ALL;
     struct exact_row *result = launch.row + task.result;
+    uint32_t last_odd = NO_ROW;
     by_team(task.team, tiles.stride_b == 0, [&](auto way) {
         typedef decltype(way) Reading;
         exact_tile<Sum, Reading> tile(shared + RING_BYTES, task, tiles, result);
         run_tiles<Reading>(tiles, shared, tile);
+        last_odd = tile.last_odd();
     });
+    add_odd_rows<Sum>(shared, task, last_odd, result);
 }
 
 /* --- the host's side --- */

@@ -368,10 +368,15 @@ static bool is_measured(struct gpu *gpu)
     return atomic_load_explicit(&gpu->is_measured, memory_order_acquire);
 }
 
-/* By which a job of so many products is expected; NULL: not measured. */
-static const struct place_model *model_for(struct gpu *gpu, int device, uint64_t term_count)
+static bool is_inline(struct gpu *gpu, int device, const struct job_size *size)
 {
-    return gpu_is_inline(gpu, device, term_count) ? gpu->inlined : device_at(gpu, device)->model;
+    return gpu_is_inline(gpu, device, size->dtype, size->term_count);
+}
+
+/* By which the job is expected; NULL: not measured. */
+static const struct place_model *model_for(struct gpu *gpu, int device, const struct job_size *size)
+{
+    return is_inline(gpu, device, size) ? gpu->inlined : device_at(gpu, device)->model;
 }
 
 /* The jobs that are under way count in full, also one that is nearly done. What HTTP threads
@@ -379,11 +384,11 @@ static const struct place_model *model_for(struct gpu *gpu, int device, uint64_t
 static struct place_offer offer_of(struct gpu *gpu, int device, const struct job_size *size)
 {
     struct worker *worker = gpu->device[device].worker;
-    const struct place_model *model = model_for(gpu, device, size->term_count);
+    const struct place_model *model = model_for(gpu, device, size);
     struct problem unused;
     if (model == NULL || worker_is_lost(worker, &unused))
         return (struct place_offer){0};
-    bool waits = !gpu_is_inline(gpu, device, size->term_count);
+    bool waits = !is_inline(gpu, device, size);
     return (struct place_offer){model, waits ? (double)worker_load_ns(worker) : 0};
 }
 
@@ -423,7 +428,7 @@ enum error gpu_place(struct gpu *gpu, enum placement placement, int index,
 
 double gpu_expected_ns(struct gpu *gpu, int device, const struct job_size *size)
 {
-    const struct place_model *model = model_for(gpu, device, size->term_count);
+    const struct place_model *model = model_for(gpu, device, size);
     assert(is_measured(gpu) && model != NULL);
     return place_time_ns(model, size, is_pinned(gpu, size->base));
 }
@@ -433,9 +438,9 @@ uint32_t gpu_load_jobs(struct gpu *gpu, int device)
     return worker_load_jobs(device_at(gpu, device)->worker);
 }
 
-bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count)
+bool gpu_is_inline(struct gpu *gpu, int device, enum dtype dtype, uint64_t term_count)
 {
-    return device == 0 && term_count <= gpu->config.inline_terms;
+    return device == 0 && term_count <= place_inline_terms(gpu->config.inline_terms, dtype);
 }
 
 /* --- measuring --- */

@@ -29,7 +29,8 @@ struct gpu_config {
     uint32_t queue_jobs;     /* capacity of each device's queue, in jobs */
     uint64_t queue_bytes;    /* and in operand bytes: either bound refuses */
     uint32_t batch_jobs;     /* most jobs in one launch */
-    uint64_t inline_terms;   /* a CPU job of at most so many products needs no hand-off */
+    uint64_t inline_terms;   /* a CPU job of at most so many products needs no hand-off; of 8-byte
+                                elements half as many, of 16-byte ones a quarter */
     uint64_t cuda_min_bytes; /* PLACE_AUTO: jobs of so many bytes go to CUDA; 0: as measured */
     uint32_t client_share_percent; /* of either, for jobs of one client; 0 or 100: all */
     /* Called once by the worker of each device that is lost, NULL: nobody. Its jobs are computed on
@@ -229,7 +230,7 @@ double gpu_expected_ns(struct gpu *gpu, int device, const struct job_size *size)
 uint32_t gpu_load_jobs(struct gpu *gpu, int device);
 
 /* True when gpu_compute() is the quicker way: a small job placed on the CPU. */
-bool gpu_is_inline(struct gpu *gpu, int device, uint64_t term_count);
+bool gpu_is_inline(struct gpu *gpu, int device, enum dtype dtype, uint64_t term_count);
 
 /* Computes now, on the caller's thread, on the CPU. Sets everything that a worker would. */
 void gpu_compute(struct gpu *gpu, struct job *job);

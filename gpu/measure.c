@@ -251,7 +251,8 @@ static bool is_kind(enum dtype dtype, enum place_kind kind)
 static bool is_on_way(const struct measure_way *way, enum dtype dtype, int figure)
 {
     return figure == 0 || figure >= FIGURE_ROWS ||
-           place_bytes[figure - 1] / (2 * dtype_size(dtype)) < way->max_terms;
+           place_bytes[figure - 1] / (2 * dtype_size(dtype)) <
+               place_inline_terms(way->max_terms, dtype);
 }
 
 /* What is_needed is measured once, however long that takes. */

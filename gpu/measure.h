@@ -12,7 +12,7 @@
 struct measure_way {
     int device;
     bool is_inline;     /* the CPU, on the caller's thread; else through the device's queue */
-    uint64_t max_terms; /* of jobs that come this way; what more would take is a guess */
+    uint64_t max_terms; /* of jobs that come this way, as inline_terms; of more it is a guess */
     /* set by measure_ways() */
     enum error error; /* ERR_DEVICE, ERR_NOMEM: the device, or the memory, was not there */
     struct place_model model;

@@ -127,6 +127,12 @@ double place_load_ns(const struct place_model *model, const struct job_size *siz
     return place_time_ns(model, size, is_pinned) - cost_of(model, size)->row_ns[0];
 }
 
+uint64_t place_inline_terms(uint64_t inline_terms, enum dtype dtype)
+{
+    const size_t size = dtype_size(dtype), usual = dtype_size(DTYPE_FLOAT32);
+    return size > usual ? inline_terms / (size / usual) : inline_terms;
+}
+
 /* --- choosing --- */
 
 int place_choose(const struct place_offer *offer, int count, const struct job_size *size,
@@ -151,7 +157,8 @@ int place_choose(const struct place_offer *offer, int count, const struct job_si
 struct rivals {
     const struct place_cpu *cpu;
     const struct place_model *cuda;
-    struct job_size size; /* of one row */
+    uint64_t inline_terms; /* of this type */
+    struct job_size size;  /* of one row */
     bool is_pinned;
 };
 
@@ -160,7 +167,7 @@ static bool cuda_wins(const struct rivals *rivals, uint64_t n)
     struct job_size size = rivals->size;
     size.term_count = n;
     size.bytes = 2 * n * dtype_size(size.dtype);
-    const bool is_inline = n <= rivals->cpu->inline_terms;
+    const bool is_inline = n <= rivals->inline_terms;
     const struct place_offer offer[] = {
         {is_inline ? rivals->cpu->inlined : rivals->cpu->queued, 0},
         {rivals->cuda, 0},
@@ -172,7 +179,7 @@ enum { BENDS_MOST = PLACE_SIZES + 4 };
 
 /* Elements of rows between which times are lines: the sizes that were measured, and where the CPU's
  * queue begins. */
-static int bends_list(const struct place_cpu *cpu, size_t size, uint64_t ret[BENDS_MOST])
+static int bends_list(uint64_t inline_terms, size_t size, uint64_t ret[BENDS_MOST])
 {
     const uint64_t most = (uint64_t)1 << CROSSOVER_MAX_BITS;
     int count = 0;
@@ -180,9 +187,9 @@ static int bends_list(const struct place_cpu *cpu, size_t size, uint64_t ret[BEN
     ret[count++] = most;
     for (int i = 0; i < PLACE_SIZES; i++)
         ret[count++] = place_bytes[i] / (2 * size);
-    if (cpu->inline_terms > 0 && cpu->inline_terms < most) {
-        ret[count++] = cpu->inline_terms;
-        ret[count++] = cpu->inline_terms + 1;
+    if (inline_terms > 0 && inline_terms < most) {
+        ret[count++] = inline_terms;
+        ret[count++] = inline_terms + 1;
     }
     return count;
 }
@@ -191,10 +198,11 @@ static int bends_list(const struct place_cpu *cpu, size_t size, uint64_t ret[BEN
 uint64_t place_crossover(const struct place_cpu *cpu, const struct place_model *cuda,
                          const struct job_size *kind, bool is_pinned)
 {
-    const struct rivals rivals = {cpu, cuda, *kind, is_pinned};
+    const uint64_t inline_terms = place_inline_terms(cpu->inline_terms, kind->dtype);
+    const struct rivals rivals = {cpu, cuda, inline_terms, *kind, is_pinned};
     const size_t size = dtype_size(kind->dtype);
     uint64_t bend[BENDS_MOST], loses = 0, wins = UINT64_MAX;
-    const int count = bends_list(cpu, size, bend);
+    const int count = bends_list(inline_terms, size, bend);
     for (int i = 0; i < count; i++)
         if (bend[i] > loses && !cuda_wins(&rivals, bend[i]))
             loses = bend[i];

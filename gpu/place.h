@@ -48,6 +48,9 @@ struct place_cpu {
     uint64_t inline_terms; /* as in struct gpu_config */
 };
 
+/* Of this type: products of larger elements take longer, by their size or more. */
+uint64_t place_inline_terms(uint64_t inline_terms, enum dtype dtype);
+
 /* Makes what was measured usable, whatever noise there was: no time is below zero, and fewer bytes
  * take no longer than more. */
 void place_smooth(struct place_model *model);

@@ -54,8 +54,9 @@ enum { CONFIG_STRING_BYTES = 160 }; /* name and text fit the 198 bytes that inih
     N(client_share_percent, 75, 1, 100,                                                            \
       "of both, what one client's address may take; 100: all, as behind a proxy")                  \
     N(batch_jobs, 1024, 1, 65536, "most jobs in one launch")                                       \
-    N(inline_terms, 65536, 0, 1ull << 40,                                                          \
-      "a CPU job of at most so many products is computed by the HTTP thread itself")               \
+    N(inline_terms, 1ull << 20, 0, 1ull << 40,                                                     \
+      "a CPU job of at most so many products, of 8-byte elements half and of 16-byte ones a "      \
+      "quarter as many, is computed by the HTTP thread itself")                                    \
     N(cuda_min_bytes, 0, 0, 1ull << 44,                                                            \
       "device auto sends jobs of at least so many operand bytes to CUDA, smaller ones to the "     \
       "CPU; 0: each to where it is expected to be done first")                                     \

@@ -463,7 +463,8 @@ static enum error compute(struct exchange *exchange, struct problem *problem)
         error = check_rung(exchange, problem);
     if (error != ERR_OK)
         return error;
-    if (dot->rung != NULL || !gpu_is_inline(gpu_of(exchange), device, exchange->job.term_count))
+    if (dot->rung != NULL || !gpu_is_inline(gpu_of(exchange), device, dot->request.options.dtype,
+                                            exchange->job.term_count))
         return submit(exchange, device, problem);
     gpu_compute(gpu_of(exchange), &exchange->job);
     return dot_resume(exchange, problem);

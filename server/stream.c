@@ -72,7 +72,7 @@ enum error stream_create(struct stream **ret, struct exchange *exchange, int dev
     if (stream == NULL)
         return ERR_NOMEM;
     *stream = (struct stream){.exchange = exchange, .device = device};
-    stream->is_inline = gpu_is_inline(gpu_of(stream), device, 1);
+    stream->is_inline = gpu_is_inline(gpu_of(stream), device, options_of(stream)->dtype, 1);
     stream->may_be_helped = stream->is_inline && options_of(stream)->block == 0 &&
                             !exchange->head.is_chunked &&
                             gpu_device_info(gpu_of(stream), device).multiprocessors >= HELPED_CORES;

@@ -26,7 +26,7 @@
 #include "tests/bench/arguments.h"
 
 enum {
-    INLINE_TERMS = 65536,       /* as the daemon has it */
+    INLINE_TERMS = 1 << 20,     /* as the daemon has it */
     OPERANDS_BYTES = 128 << 20, /* pinned, and as many that are not */
     PACKET_BYTES = 65000,       /* operands are written in such pieces */
     ROUNDS = 8,
@@ -168,7 +168,7 @@ static void wake(const struct kind *kind, int device)
 static void repeat(const struct kind *kind, struct half *half, struct job *job)
 {
     for (int device = 0; device < 2; device++) {
-        const bool is_inline = gpu_is_inline(gpu, device, job->term_count);
+        const bool is_inline = gpu_is_inline(gpu, device, kind->dtype, job->term_count);
         arrive(operands[kind->memory], job->bytes);
         if (!is_inline)
             wake(kind, device);

@@ -33,9 +33,11 @@ static void small_jobs_are_computed_on_the_callers_thread(void **state)
     struct job job;
     sink_init(&sink);
     job_init(&job, &sink);
-    assert_true(gpu_is_inline(gpu, 0, 100));
-    assert_false(gpu_is_inline(gpu, 0, 101));
-    assert_false(gpu_is_inline(gpu, 1, 1));
+    assert_true(gpu_is_inline(gpu, 0, DTYPE_FLOAT32, 100));
+    assert_false(gpu_is_inline(gpu, 0, DTYPE_FLOAT32, 101));
+    assert_true(gpu_is_inline(gpu, 0, DTYPE_FLOAT64, 50));
+    assert_false(gpu_is_inline(gpu, 0, DTYPE_FLOAT64, 51));
+    assert_false(gpu_is_inline(gpu, 1, DTYPE_FLOAT32, 1));
     gpu_compute(gpu, &job);
     check_result(&job);
     check_times(&job);

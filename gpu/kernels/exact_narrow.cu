@@ -99,15 +99,18 @@ __device__ inline void carry_column(char *column)
     *(uint64_t *)(column + TOP_ROW * ROW_BYTES) += (uint64_t)carry;
 }
 
-/* The warp's columns added up: lane i takes row i, starting at another column each so that all
- * banks are busy. */
+/* The warp's columns added up: lane i takes row i, two limbs at once, and other ones than its
+ * neighbours so that all banks are busy. */
 __device__ inline int64_t total_of_row(const char *part, unsigned lane)
 {
     uint64_t total = 0;
     if (lane >= TOP_ROW && lane < ROWS)
-#pragma unroll 8
-        for (unsigned k = 0; k < GRID_WARP; k++)
-            total += *(const uint64_t *)(part + lane * ROW_BYTES + (lane + k) % GRID_WARP * 8);
+#pragma unroll 4
+        for (unsigned k = 0; k < GRID_WARP / 2; k++) {
+            const char *at = part + lane * ROW_BYTES + (lane ^ k) % (GRID_WARP / 2) * sizeof(uint4);
+            const uint4 two = *(const uint4 *)at;
+            total += ((uint64_t)two.y << 32 | two.x) + ((uint64_t)two.w << 32 | two.z);
+        }
     return (int64_t)total;
 }
 

@@ -35,7 +35,7 @@
  * Needs     launch.total zero where a row begins; any n, any alignment of 4 bytes or of an element.
  * Source    S. Collange, D. Defour, S. Graillat, R. Iakymchuk, Numerical reproducibility for the
  *           parallel reduction on multi- and many-core architectures, Parallel Computing 49, 2015;
- *           CUDA C++ Programming Guide, memory fence functions (the last block to arrive).
+ *           PTX ISA, memory consistency model (the last block to arrive).
  * Measured  tests/bench/results.
  */
 #ifndef GPU_KERNELS_EXACT_ROWS_CUH
@@ -147,10 +147,10 @@ template <int COUNT> __device__ inline void mark_set(struct digits<COUNT> &numbe
         number.set[k] = __ballot_sync(ALL_LANES, number.digit[k] != 0);
 }
 
-/* The lower half of a limb is a digit, the upper one, of either sign, goes to the digit above. That
- * 2^32 - 1 is added to each, and one more to the lowest, changes nothing but a carry out of the
- * top, and none is negative any more. So after one round of carries all that can follow is ones, and
- * adding masks up tells where they go, as in an adder. */
+/* The lower half of a limb is a digit, the upper one, of either sign, goes to the digit above. Each
+ * gets 2^32 - 1 more, and the lowest one more than that: all in all a carry out of the top and no
+ * more, but then none is negative. So after one round of carries only ones can follow, and adding
+ * masks tells where they go, as in an adder. */
 template <int COUNT>
 __device__ inline struct digits<COUNT> digits_of(const int64_t (&limb)[COUNT]) {
     struct digits<COUNT> number;
@@ -348,16 +348,29 @@ template <typename Sum> __host__ __device__ constexpr int ring_bytes()
     return 0;
 }
 
+/* One more, after all that the block has added and before all that it reads. Not by a fence on
+ * either side of a plain addition: those would be in one order with all other such fences, which
+ * takes longer. */
+__device__ inline unsigned count_arrival(uint32_t *arrived)
+{
+#ifdef DOTD_EMU
+    return atomicAdd(arrived, 1u);
+#else
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(__cvta_generic_to_global(arrived))
+                 : "memory");
+    return before;
+#endif
+}
+
 /* True in every lane of the block's first warp if the block comes last; then all other blocks'
- * additions are seen. After a barrier: so one thread's fences count for the block. */
+ * additions are seen. After a barrier: so one thread's order counts for the block. */
 __device__ inline bool arrive(struct exact_total *total, uint32_t parts)
 {
-    unsigned before = 0;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        before = atomicAdd(&total->arrived, 1u);
-        __threadfence();
-    }
+    const unsigned before = threadIdx.x == 0 ? count_arrival(&total->arrived) : 0;
+    __syncwarp();
     return __shfl_sync(ALL_LANES, before, 0) == parts - 1;
 }
 

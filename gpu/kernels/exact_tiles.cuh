@@ -5,11 +5,11 @@
  *
  * Idea      in float64 a sum near 1.5 * 2^52 u has the unit u. A product added to it by fma is
  *           rounded once, to a whole multiple of u; what that rounded off is exact, by fma again,
- *           and goes to a second sum of a finer unit. Four operations a product and no more, if both
- *           units fit the data: so these are guessed, from the first vectors of rows side by side,
- *           and while a row is added up its exponents are watched. A row that the units did not fit
- *           goes the general way, by a whole warp, once that has no tiles left; it costs as much as
- *           some twenty others.
+ *           and goes to a second sum of a finer unit. Four operations a product and no more, if
+ *           both units fit the data: so these are guessed, from the first vectors of rows side by
+ *           side, and while a row is added up its exponents are watched. A row that the units did
+ *           not fit goes the general way, by a whole warp, once that has no tiles left; it costs as
+ *           much as some twenty others.
  * Units     fields of float32 exponents: |a| < 2^(field - 126), and a is a whole multiple of
  *           2^(field - 127 - FRACTION). `top` bounds the sum of a product's two fields, so products
  *           are below 2^(top - 252); the first unit is 2^-step of that, the second 2^-step of the

@@ -198,7 +198,7 @@ struct job {
     struct job_times times;
     /* links of the queue, then of the completed chain */
     struct job *next;
-    struct job **link; /* the queue's, under its lock: what points to the job; NULL: not queued */
+    struct job **link; /* the queue's, under its lock: what points to the job; NULL: in no lane */
     struct dot_value value_one[2]; /* value and task of the common case: no allocation */
     struct dot_task task_one;
 };

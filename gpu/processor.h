@@ -1,13 +1,16 @@
 /* processor.h - what a processor keeps for itself, so that no line of a cache goes from one to
- * another with every request: where a thread is now, and counts that are kept there.
+ * another with every request: where a thread is now, and counts that are kept there. And what it is
+ * told where lines must go: that it will need several.
  *
- * Door: processor_here(); processor_count_add() from any thread, processor_count_sum() for who asks.
+ * Door: processor_here(); processor_count_add() from any thread, processor_count_sum() for who asks;
+ * processor_fetch().
  */
 #ifndef GPU_PROCESSOR_H
 #define GPU_PROCESSOR_H
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -19,6 +22,13 @@ enum {
 static inline unsigned processor_here(void)
 {
     return (unsigned)sched_getcpu() % PROCESSORS;
+}
+
+/* Asks for memory that is about to be read and written, all of it at once. */
+static inline void processor_fetch(const void *data, size_t size)
+{
+    for (size_t at = 0; at < size; at += CACHE_LINE_BYTES)
+        __builtin_prefetch((const char *)data + at, 1);
 }
 
 /* All zeros at first. One count for all took 1 % of a small request where two processors share no

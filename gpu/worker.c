@@ -9,10 +9,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu/chain.h"
 #include "gpu/clock.h"
 #include "gpu/partial.h"
+#include "gpu/processor.h"
 
 enum { TURNS = 8 }; /* long jobs that take turns; further ones wait in the queue */
 
@@ -38,14 +40,17 @@ struct worker {
     struct queue *queue;      /* fixed; safe from any thread */
     pthread_t thread;         /* the creating thread's; valid while is_running */
     bool is_running;          /* the creating thread's */
-    struct turn turn[TURNS];  /* the worker's */
-    unsigned turn_count;      /* the worker's; those that are not free */
-    unsigned turn_next;       /* the worker's; where the search for the next begins */
-    struct slice slice;       /* the worker's; the one that is computed */
+    /* the worker's */
+    _Alignas(CACHE_LINE_BYTES) struct turn turn[TURNS];
+    unsigned turn_count; /* those that are not free */
+    unsigned turn_next;  /* where the search for the next begins */
+    struct slice slice;  /* the one that is computed */
+    /* any thread */
     struct counts counts;
-    atomic_llong busy_since_ns; /* any thread, relaxed; 0: idle */
-    atomic_llong load_ns;  /* any thread, relaxed; of the jobs that are accepted and not complete */
-    atomic_uint load_jobs; /* likewise; how many those are */
+    atomic_llong busy_since_ns; /* relaxed; 0: idle */
+    /* relaxed; of the jobs that are accepted and not complete, and how many those are */
+    _Alignas(CACHE_LINE_BYTES) atomic_llong load_ns;
+    atomic_uint load_jobs;
 };
 
 static void count(atomic_ullong *total, uint64_t more)
@@ -71,8 +76,11 @@ static void load_add(struct worker *worker, int64_t ns, int jobs)
  * before it is handed over. Jobs times ports: there are as many ports as HTTP threads. */
 static void complete(struct worker *worker, struct job *first)
 {
-    for (const struct job *job = first; job != NULL; job = job->next)
-        load_add(worker, -job->load_ns, -1);
+    int64_t load_ns = 0;
+    int jobs = 0;
+    for (const struct job *job = first; job != NULL; job = job->next, jobs++)
+        load_ns += job->load_ns;
+    load_add(worker, -load_ns, -jobs);
     while (first != NULL) {
         struct job_port *port = first->port;
         struct chain mine, others;
@@ -296,9 +304,10 @@ enum error worker_create(struct worker **ret, const struct device_handle *mine,
                          const struct device_handle *cpu, const char *name,
                          const struct gpu_config *config)
 {
-    struct worker *worker = calloc(1, sizeof *worker);
+    struct worker *worker = aligned_alloc(_Alignof(struct worker), sizeof *worker);
     if (worker == NULL)
         return ERR_NOMEM;
+    memset(worker, 0, sizeof *worker);
     const struct queue_bounds bounds = {
         .jobs = config->queue_jobs,
         .bytes = config->queue_bytes,

@@ -313,13 +313,15 @@ static void a_closed_queue_refuses_and_still_empties(void **state)
     queue_destroy(queue);
 }
 
-enum { PUSHERS = 4, PUSHES = 2000 };
+enum { PUSHERS = 4, PUSHES = 2000, REMOVED = 3 }; /* every third, where some are */
 
 struct pusher {
     pthread_t thread;
     struct queue *queue;
     struct job *job; /* [PUSHES] */
     int followed;    /* jobs before each queue_begin(); 0: none are */
+    bool removes;    /* takes some out again */
+    unsigned removed;
 };
 
 static void *push_all(void *context)
@@ -332,20 +334,44 @@ static void *push_all(void *context)
             (void)sched_yield();
         if (pusher->followed > 0 && (i + 1) % pusher->followed == 0)
             queue_begin(pusher->queue);
+        if (pusher->removes && i % REMOVED == 0 && queue_remove(pusher->queue, &pusher->job[i]))
+            pusher->removed++;
     }
     return NULL;
+}
+
+static void pushers_start(struct pusher pusher[PUSHERS], const struct pusher *like)
+{
+    for (int i = 0; i < PUSHERS; i++) {
+        pusher[i] = *like;
+        pusher[i].job = calloc(PUSHES, sizeof(struct job));
+        assert_non_null(pusher[i].job);
+        assert_int_equal(pthread_create(&pusher[i].thread, NULL, push_all, &pusher[i]), 0);
+    }
+}
+
+/* How many jobs were removed in all. */
+static unsigned pushers_join(struct pusher pusher[PUSHERS])
+{
+    unsigned removed = 0;
+    for (int i = 0; i < PUSHERS; i++) {
+        assert_int_equal(pthread_join(pusher[i].thread, NULL), 0);
+        removed += pusher[i].removed;
+    }
+    return removed;
+}
+
+static void pushers_free(struct pusher pusher[PUSHERS])
+{
+    for (int i = 0; i < PUSHERS; i++)
+        free(pusher[i].job);
 }
 
 static void lose_none(int followed)
 {
     struct queue *queue = queue_of(64, UINT64_MAX);
     struct pusher pusher[PUSHERS];
-    for (int i = 0; i < PUSHERS; i++) {
-        pusher[i] = (struct pusher){
-            .queue = queue, .job = calloc(PUSHES, sizeof(struct job)), .followed = followed};
-        assert_non_null(pusher[i].job);
-        assert_int_equal(pthread_create(&pusher[i].thread, NULL, push_all, &pusher[i]), 0);
-    }
+    pushers_start(pusher, &(struct pusher){.queue = queue, .followed = followed});
     size_t next[PUSHERS] = {0};
     for (int seen = 0; seen < PUSHERS * PUSHES;)
         for (struct job *job = pop(queue, 16); job != NULL; job = job->next) {
@@ -355,10 +381,8 @@ static void lose_none(int followed)
             assert_int_equal(job->bytes, next[from]++);
             seen++;
         }
-    for (int i = 0; i < PUSHERS; i++) {
-        assert_int_equal(pthread_join(pusher[i].thread, NULL), 0);
-        free(pusher[i].job);
-    }
+    (void)pushers_join(pusher);
+    pushers_free(pusher);
     assert_int_equal(queue_state(queue).jobs, 0);
     queue_destroy(queue);
 }
@@ -373,6 +397,38 @@ static void no_job_is_lost_that_a_worker_is_woken_for_later(void **state)
 {
     (void)state;
     lose_none(PUSHES / 4); /* more than the queue holds */
+}
+
+static void *pop_until_closed(void *context)
+{
+    struct queue *queue = context;
+    const struct queue_wish wish = {16, limit, true, true};
+    struct queue_catch catch;
+    uintptr_t count = 0;
+    while (queue_pop(queue, &wish, &catch))
+        for (const struct job *job = catch.small; job != NULL; job = job->next)
+            count++;
+    return (void *)count;
+}
+
+/* With little room, so that some of what is pushed is looked at closely. */
+static void a_job_is_either_removed_or_popped(void **state)
+{
+    (void)state;
+    struct queue *queue = queue_of_shares(8, UINT64_MAX, 50);
+    struct pusher pusher[PUSHERS];
+    pthread_t worker;
+    void *popped = NULL;
+    assert_int_equal(pthread_create(&worker, NULL, pop_until_closed, queue), 0);
+    pushers_start(pusher, &(struct pusher){.queue = queue, .removes = true});
+    const unsigned removed = pushers_join(pusher);
+    queue_close(queue);
+    assert_int_equal(pthread_join(worker, &popped), 0);
+    pushers_free(pusher);
+    assert_int_equal((uintptr_t)popped + removed, PUSHERS * PUSHES);
+    assert_int_equal(queue_state(queue).jobs, 0);
+    assert_int_equal(queue_state(queue).bytes, 0);
+    queue_destroy(queue);
 }
 
 int main(void)
@@ -393,6 +449,7 @@ int main(void)
         cmocka_unit_test(a_closed_queue_refuses_and_still_empties),
         cmocka_unit_test(no_job_is_lost_between_many_threads_and_one_worker),
         cmocka_unit_test(no_job_is_lost_that_a_worker_is_woken_for_later),
+        cmocka_unit_test(a_job_is_either_removed_or_popped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* processor.h - what a processor keeps for itself, so that no line of a cache goes from one to
  * another with every request: where a thread is now, and counts that are kept there. And what it is
- * told where lines must go: that it will need several.
+ * told where lines must go: that it waits for one, or will need several.
  *
  * Door: processor_here(); processor_count_add() from any thread, processor_count_sum() for who asks;
- * processor_fetch().
+ * processor_relax(), processor_fetch().
  */
 #ifndef GPU_PROCESSOR_H
 #define GPU_PROCESSOR_H
@@ -22,6 +22,16 @@ enum {
 static inline unsigned processor_here(void)
 {
     return (unsigned)sched_getcpu() % PROCESSORS;
+}
+
+/* In a loop that waits for another thread: leaves the core to the one that shares it. */
+static inline void processor_relax(void)
+{
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
 }
 
 /* Asks for memory that is about to be read and written, all of it at once. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "gpu/chain.h"
+#include "gpu/clock.h"
 #include "gpu/processor.h"
 #include "gpu/shares.h"
 
@@ -291,6 +292,13 @@ static struct job *take_long(struct queue *queue)
     return job;
 }
 
+/* Until there is a job, or until then. */
+static void look(struct queue *queue, int64_t until_ns)
+{
+    while (atomic_load_explicit(&queue->jobs, memory_order_relaxed) == 0 && clock_ns() < until_ns)
+        processor_relax();
+}
+
 /* Whether the worker may sleep, under the lock. */
 static bool is_idle(struct queue *queue)
 {
@@ -303,6 +311,8 @@ bool queue_pop(struct queue *queue, const struct queue_wish *wish, struct queue_
 {
     assert(wish->max_jobs > 0 && (wish->wants_long || !wish->may_wait));
     *ret = (struct queue_catch){NULL, NULL};
+    if (wish->may_wait && wish->look_ns > 0)
+        look(queue, clock_ns() + wish->look_ns);
     (void)pthread_mutex_lock(&queue->lock);
     while (is_idle(queue) && wish->may_wait) {
         atomic_store(&queue->is_asleep, true);

@@ -45,6 +45,7 @@ struct queue_wish {
     struct slice_limit limit; /* they end with the one that fills it */
     bool wants_long;          /* one, if there is one */
     bool may_wait;            /* until there is something; only with wants_long */
+    int64_t look_ns;          /* before it sleeps for that, it looks for so long */
 };
 
 /* What was taken; both NULL: nothing. */

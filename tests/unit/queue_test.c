@@ -30,7 +30,7 @@ static struct queue *queue_of(uint32_t jobs, uint64_t bytes)
 /* The small jobs that one pop takes; NULL: closed and empty. */
 static struct job *pop(struct queue *queue, uint32_t max_jobs)
 {
-    const struct queue_wish wish = {max_jobs, limit, true, true};
+    const struct queue_wish wish = {max_jobs, limit, true, true, 0};
     struct queue_catch catch;
     if (!queue_pop(queue, &wish, &catch))
         return NULL;
@@ -104,7 +104,7 @@ static void long_jobs_wait_in_a_lane_of_their_own(void **state)
     struct job job[4] = {{.term_count = SMALL + 1}, {.term_count = SMALL}, {.partial = some}, {0}};
     for (int i = 0; i < 4; i++)
         assert_int_equal(queue_push(queue, &job[i]), ERR_OK);
-    struct queue_wish wish = {8, limit, false, false};
+    struct queue_wish wish = {8, limit, false, false, 0};
     struct queue_catch catch;
     assert_true(queue_pop(queue, &wish, &catch));
     assert_ptr_equal(catch.small, &job[1]);
@@ -145,7 +145,7 @@ static void any_job_may_be_removed_from_either_lane(void **state)
     assert_int_equal(queue_state(queue).bytes, 16);
     assert_int_equal(queue_push(queue, &job[2]), ERR_OK); /* the lanes end where they should */
     assert_int_equal(queue_push(queue, &job[4]), ERR_OK);
-    const struct queue_wish wish = {8, limit, true, false};
+    const struct queue_wish wish = {8, limit, true, false, 0};
     struct queue_catch catch;
     assert_true(queue_pop(queue, &wish, &catch));
     assert_ptr_equal(catch.small, &job[3]);
@@ -402,7 +402,7 @@ static void no_job_is_lost_that_a_worker_is_woken_for_later(void **state)
 static void *pop_until_closed(void *context)
 {
     struct queue *queue = context;
-    const struct queue_wish wish = {16, limit, true, true};
+    const struct queue_wish wish = {16, limit, true, true, 1000};
     struct queue_catch catch;
     uintptr_t count = 0;
     while (queue_pop(queue, &wish, &catch))

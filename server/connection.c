@@ -157,8 +157,8 @@ int connection_part(struct connections *all, struct connection *connection)
 
 bool connection_say(struct connection *connection, const struct text *answer)
 {
-    /* Nothing of an answer is under way, so the socket's buffer is empty and takes it whole; a
-     * client that is gone already is none of our concern. */
+    /* Nothing of this answer is under way, so the socket's buffer takes it whole: it is short, or
+     * was seen to have room (upload.c). A client that is gone already is none of our concern. */
     return !answer->failed && send(connection->fd, answer->data, answer->size,
                                    MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)answer->size;
 }

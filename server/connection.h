@@ -55,7 +55,8 @@ struct connections {
     struct phase_queue queue[PHASE_COUNT];
     int epoll;        /* the loop's; descriptors are added here, data.ptr the connection */
     int dead;         /* the loop's: a socket that nobody is at the other end of */
-    bool has_resumed; /* set by connection_resume(); cleared by whoever lets the library run */
+    bool has_resumed; /* by connection_resume() or loop_let_go(): the library is to run, and does
+                       * not know it; cleared by whoever lets it */
     /* Answers a client whose request's head or body was not complete within limit_ms. */
     void (*on_late)(struct connection *connection, enum phase phase, uint64_t limit_ms);
     /* In PHASE_WORK its client has left: nobody is there to answer. */

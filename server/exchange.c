@@ -23,7 +23,7 @@ enum { DISCARD_BYTES_MAX = 1 << 20 };
  * this they cannot send. */
 #define DISCARD_OIP_BYTES_MAX (UINT64_C(4) << 30)
 
-/* A request whose jobs are back by then was awake all the while (exchange_wait()). */
+/* So long a request is held before its connection is suspended: most jobs are back by then. */
 enum { HOLD_NS = 2000000 };
 
 static struct connection *connection_of(struct MHD_Connection *mhd)
@@ -318,7 +318,8 @@ static void let_go(struct exchange *exchange)
     loop_let_go(exchange->loop);
 }
 
-/* Asked again for an answer that devices still work at: after a while it sleeps. */
+/* Asked again for an answer that devices still work at: after a while the connection is suspended.
+ * That is no news, and the loop is awake: it does not sleep in the library while it holds any. */
 static enum MHD_Result hold_on(struct exchange *exchange)
 {
     if (loop_now_ns(exchange->loop) >= exchange->held_until_ns) {
@@ -437,7 +438,7 @@ static void resume_taken(struct exchange *exchange)
     answer_taken(exchange, exchange->route->resume);
 }
 
-/* ---- asleep -------------------------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------------------------- */
 
 static void fall_asleep(struct exchange *exchange)
 {
@@ -450,8 +451,8 @@ static void fall_asleep(struct exchange *exchange)
 }
 
 /* Suspending a connection and resuming it costs libmicrohttpd two changes of its epoll and a read
- * in vain, a quarter of what a small request costs at all. A request that has no answer yet is
- * called again in every round, and most jobs are back in one of the next. */
+ * in vain, a sixth of what a queued request costs. One that has no answer yet is asked again in
+ * every round, and most jobs are back in one of the next. */
 static void hold(struct exchange *exchange)
 {
     exchange->is_held = true;

@@ -3,8 +3,9 @@
  * Order of one round: sleep in libmicrohttpd's own epoll, which then serves what is ready; have
  * devices begin with what that brought them; take completed jobs and resume their connections, and
  * those of requests that are late; accept, and see who has left; end what is over its deadline.
- * Workers and other loops reach a loop through two lock-free lists and an eventfd, which is written
- * only when the loop sleeps.
+ * While requests are held, and in a crowd, it sleeps before the library runs, and takes completed
+ * jobs before that too, whose answers are then sent by that run. Workers and other loops reach a
+ * loop through two lock-free lists and an eventfd, which is written only when the loop sleeps.
  *
  * What else may wake the loop is watched in the same epoll, with events that have no pointer:
  * libmicrohttpd, from 0.9.40 to 2.0, takes those for a wake-up and nothing more. A round costs one
@@ -92,10 +93,10 @@ struct loop {
     const struct config *durations_of; /* whose durations the connections have */
     uint64_t followed;                 /* devices that loop_follow() named, a bit each */
     unsigned held_count;               /* requests that loop_may_hold() let wait awake */
-    bool has_news;                     /* the library has called back since it was let run */
-    bool expects_more;                 /* loop_expect() was called since then */
-    bool is_leaving;                   /* has begun to */
-    bool is_renewing;                  /* the connection that opens has been open before */
+    bool has_news;     /* since it went to sleep the library has called back, or a job came back */
+    bool expects_more; /* loop_expect() was called since the library was last let run */
+    bool is_leaving;   /* has begun to */
+    bool is_renewing;  /* the connection that opens has been open before */
 };
 
 static void count(atomic_ullong *counter)
@@ -228,7 +229,7 @@ void loop_renew(struct loop *loop, struct connection *connection)
     loop->is_renewing = false;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------ */
+/* ---- sleeping ------------------------------------------------------------------------------ */
 
 static void wake_up(struct loop *loop)
 {
@@ -307,6 +308,8 @@ static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
     wake_up(loop);
     return loop->has_news;
 }
+
+/* ---- the loop ------------------------------------------------------------------------------ */
 
 /* Whoever woke the loop without a word is here: a listener, or a client that leaves, lingers or
  * uploads. */

@@ -69,10 +69,11 @@ void loop_renew(struct loop *loop, struct connection *connection);
 /* Of a job that is_followed, on its device: gpu_begin() is called before the loop sleeps again. */
 void loop_follow(struct loop *loop, int device);
 
-/* Whether one more request may wait for its jobs without its connection being suspended; if so the
- * loop lets the library run every millisecond, until loop_let_go(). */
+/* Whether one more request may wait for its jobs without its connection being suspended. Until
+ * loop_let_go() the library then asks for its answer in every round, after a millisecond at the
+ * most. */
 bool loop_may_hold(struct loop *loop);
-void loop_let_go(struct loop *loop); /* its answer is there, or it sleeps now */
+void loop_let_go(struct loop *loop); /* its answer is there, or its connection is suspended */
 
 /* The library may have more of a body in hand than it has told: it is to run once more before the
  * loop sleeps. */

@@ -164,7 +164,7 @@ static enum error raw_plan(struct raw *raw, struct problem *problem)
     }
     if (raw->expected_bytes > raw->max_bytes)
         return operands_too_large(raw->max_bytes, problem);
-    (void)shape_count(&result, &raw->request->result_count);
+    (void)shape_count(&result, &raw->request->result_count); /* request_check() refuses too many */
     raw->b_offset = size_align(raw->a_bytes);
     uint64_t bytes = raw->b_offset + (raw->expected_bytes - raw->a_bytes);
     if (bytes > raw->max_bytes)

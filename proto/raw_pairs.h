@@ -25,9 +25,9 @@ void raw_pairs_destroy(struct raw_pairs *pairs); /* takes NULL */
 /* ERR_LENGTH: the body is shorter or longer than its lengths ask for; ERR_TOO_LARGE, ERR_NOMEM. */
 enum error raw_pairs_feed(struct raw_pairs *pairs, const char *data, size_t size,
                           struct problem *problem);
+enum error raw_pairs_finish(struct raw_pairs *pairs, struct problem *problem);
 
 /* As decoder_place() in encoding.h. */
 char *raw_pairs_place(const struct raw_pairs *pairs, size_t *ret_room);
-enum error raw_pairs_finish(struct raw_pairs *pairs, struct problem *problem);
 
 #endif

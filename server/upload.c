@@ -11,11 +11,11 @@
 #include "server/loop.h"
 
 enum {
-    REST_BYTES_MIN = 512 << 10, /* below, taking and renewing the connection is not worth it */
-    HELD_BYTES_MIN = 3 << 19,   /* likewise of what is not reduced as it comes */
-    HEAD_BYTES_MOST = 4 << 10,  /* of an answer: what is not for each result */
-    NUMBER_BYTES_MOST = 8,      /* of a result, of which a complex one has two */
-    NUMBER_JSON_BYTES_MOST = 256,
+    REST_BYTES_MIN = 512 << 10,   /* below, taking and renewing the connection is not worth it */
+    HELD_BYTES_MIN = 3 << 19,     /* likewise of what is not reduced as it comes */
+    HEAD_BYTES_MOST = 4 << 10,    /* of an answer: what is not for each result */
+    NUMBER_BYTES_MOST = 8,        /* of a result, of which a complex one has two */
+    NUMBER_JSON_BYTES_MOST = 256, /* likewise, with its bits, its bounds and what is between */
     PIECE_BYTES = 256 << 10,      /* stays in the second cache until it is added */
     PLACED_BYTES_MIN = 128 << 10, /* of what is shorter a piece brings more */
     PLACED_BYTES_MAX = 1 << 20,   /* of an operand that is held */

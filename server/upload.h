@@ -10,9 +10,9 @@
  * the library.
  *
  * The library still waits for those bytes when they have been read. So the answer is sent past it
- * as well, all at once, if the socket has room for so many results; and its connection ends; the
- * client's goes on as a new one (loop_renew()). That costs 25 to 45 us, most of it for the memory
- * that the library maps for a connection and unmaps after it.
+ * as well, all at once: only a body whose answer the socket has room for is taken. Then the
+ * library's connection ends, and the client's goes on as a new one (loop_renew()). That costs 25 to
+ * 45 us, most of it for the memory that the library maps for a connection and unmaps after it.
  */
 #ifndef SERVER_UPLOAD_H
 #define SERVER_UPLOAD_H

@@ -99,16 +99,7 @@ template <typename Kernel> cudaError_t cudaFuncSetAttribute(Kernel, enum cudaFun
 
 /* --- barriers, warps, atomics --- */
 
-enum emu_kind {
-    EMU_SYNC,
-    EMU_SHUFFLE_DOWN,
-    EMU_SHUFFLE_UP,
-    EMU_SHUFFLE,
-    EMU_BALLOT,
-    EMU_OR,
-    EMU_ADD,
-    EMU_MAX
-};
+enum emu_kind { EMU_SYNC, EMU_SHUFFLE_DOWN, EMU_SHUFFLE, EMU_BALLOT, EMU_OR, EMU_ADD, EMU_MAX };
 
 static inline void __syncthreads()
 {
@@ -118,10 +109,6 @@ static inline void __syncthreads()
 static inline void __syncwarp()
 {
     (void)emu_exchange(0xffffffff, EMU_SYNC, 0);
-}
-
-static inline void __threadfence()
-{
 }
 
 template <typename Value>
@@ -141,13 +128,6 @@ static inline Value __shfl_down_sync(unsigned mask, Value value, unsigned by)
 {
     unsigned lane = threadIdx.x % 32;
     return emu_shuffle(mask, EMU_SHUFFLE_DOWN, value, lane + by < 32 ? lane + by : lane);
-}
-
-template <typename Value>
-static inline Value __shfl_up_sync(unsigned mask, Value value, unsigned by)
-{
-    unsigned lane = threadIdx.x % 32;
-    return emu_shuffle(mask, EMU_SHUFFLE_UP, value, lane >= by ? lane - by : lane);
 }
 
 template <typename Value> static inline Value __shfl_sync(unsigned mask, Value value, unsigned from)

@@ -10,8 +10,9 @@
  * Race       two accesses of one cell by two threads, one of them a write, not both atomic, and
  *            nothing that orders them: a barrier of the block between; or, for lanes of one warp,
  *            __syncwarp() or a shuffle. Threads of different blocks are never ordered. That is the
- *            model of the PTX ISA (memory consistency) without fences: an order that is made of
- *            atomics and __threadfence() is not understood and reported as a race.
+ *            model of the PTX ISA (memory consistency) without fences: an order that is made by
+ *            fences, or by atomics that release and acquire, is not understood and reported as a
+ *            race.
  * Barrier    not every thread of the block comes to it: some have ended, or wait for their warp.
  *            (A device since compute capability 7.0 lets those that ended go; the CUDA guide
  *            promises nothing.) Also operations of a warp that not all lanes reach.

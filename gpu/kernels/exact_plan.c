@@ -8,8 +8,8 @@
 #include "gpu/kernels/grid.h"
 
 enum {
-    WARP_ROW_BYTES = 64 << 10,  /* of both operands: up to here a warp is enough for a row */
-    BLOCK_ROW_BYTES = 32 << 10, /* up to here a block is */
+    WARP_ROW_BYTES = 64 << 10,  /* of both operands: of many rows one up to here is a warp's */
+    BLOCK_ROW_BYTES = 32 << 10, /* of few rows one up to here is a block's */
     FEW_THREADS = 256,          /* of a block, where a vector a thread is enough */
 };
 

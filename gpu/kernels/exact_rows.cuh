@@ -366,7 +366,8 @@ __device__ inline unsigned count_arrival(uint32_t *arrived)
 }
 
 /* True in every lane of the block's first warp if the block comes last; then all other blocks'
- * additions are seen. After a barrier: so one thread's order counts for the block. */
+ * additions are seen. After a barrier, and before one of the warp: so one thread's order counts for
+ * the block, and for the lanes that read. */
 __device__ inline bool arrive(struct exact_total *total, uint32_t parts)
 {
     const unsigned before = threadIdx.x == 0 ? count_arrival(&total->arrived) : 0;

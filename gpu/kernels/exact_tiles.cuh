@@ -330,7 +330,7 @@ __device__ inline void add_generally(char *region, const struct grid_task &task,
 }
 
 /* After all of the warp's tiles: were it done between them, what they have in registers would have
- * to outlast it, and some would be spilt. last: see exact_tile. */
+ * to outlast it, and some would be spilt. last: exact_tile's last_odd(). */
 template <typename Sum>
 __device__ inline void add_odd_rows(char *region, const struct grid_task &task, uint32_t last,
                                     struct exact_row *result)

@@ -46,7 +46,7 @@ def short_of_memory(binary, start_daemon, tmp_path):
     daemon = start_daemon(
         supervise="off",
         cuda="off",
-        inline_terms=2,  # the rest is a worker's
+        inline_terms=4,  # two of float64, as PAIRS has; the rest is a worker's
         variables={
             "LD_PRELOAD": str(library),
             "ALLOCATIONS_FILE": str(tmp_path / "allocations"),

@@ -43,6 +43,16 @@ static void enter_phase(struct exchange *exchange, enum phase phase)
                      loop_now_ns(exchange->loop));
 }
 
+/* libmicrohttpd sends an answer in its next run, or the one in which it was asked, and finds in
+ * another one that it is sent; then it may have the next request already. */
+enum { RUNS_TO_ANSWER = 2, RUNS_TO_GO_ON = 1 };
+
+static void enter_answer(struct exchange *exchange)
+{
+    enter_phase(exchange, PHASE_ANSWER);
+    loop_expect(exchange->loop, RUNS_TO_ANSWER);
+}
+
 /* The path of an absolute-form target ("http://host/path", RFC 9112 section 3.2.2) is its rest. */
 static const char *origin_form(const char *target)
 {
@@ -179,7 +189,7 @@ static enum MHD_Result answer_refusal(struct exchange *exchange)
 {
     if (answer_send_problem(exchange) != ERR_OK)
         return MHD_NO; /* no memory even for that: closing is all that is left */
-    enter_phase(exchange, PHASE_ANSWER);
+    enter_answer(exchange);
     return MHD_YES;
 }
 
@@ -272,6 +282,8 @@ static enum MHD_Result on_head(struct exchange *exchange, const char *method, co
     exchange->state = EXCHANGE_BODY;
     if (has_body(exchange))
         enter_phase(exchange, PHASE_BODY);
+    if (exchange->head.expects_continue)
+        loop_expect(exchange->loop, RUNS_TO_GO_ON);
     return MHD_YES;
 }
 
@@ -284,7 +296,7 @@ static enum MHD_Result on_body(struct exchange *exchange, const char *data, size
         exchange->first_byte_ns = exchange->piece_ns;
     exchange->body_bytes += size;
     if (exchange->head.is_chunked || exchange->body_bytes < exchange->head.content_length)
-        loop_expect(exchange->loop);
+        loop_expect(exchange->loop, RUNS_TO_GO_ON);
     if (exchange->state == EXCHANGE_REFUSED && is_discardable(exchange))
         return MHD_YES;
     if (exchange->state == EXCHANGE_REFUSED)
@@ -308,7 +320,7 @@ static enum MHD_Result answer_with(struct exchange *exchange,
     if (exchange->state == EXCHANGE_WORK)
         return MHD_YES;
     assert(exchange->state == EXCHANGE_ANSWERED);
-    enter_phase(exchange, PHASE_ANSWER);
+    enter_answer(exchange);
     return MHD_YES;
 }
 
@@ -398,6 +410,7 @@ void exchange_on_completed(void *loop, struct MHD_Connection *mhd, void **closur
     if (loop_http(loop)->config->access_log)
         log_access(exchange);
     enter_phase(exchange, PHASE_IDLE);
+    loop_expect(loop, RUNS_TO_GO_ON);
     exchange->connection = NULL;
     exchange->mhd = NULL;
     if (exchange->jobs_out == 0)

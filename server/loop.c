@@ -93,10 +93,10 @@ struct loop {
     const struct config *durations_of; /* whose durations the connections have */
     uint64_t followed;                 /* devices that loop_follow() named, a bit each */
     unsigned held_count;               /* requests that loop_may_hold() let wait awake */
-    bool has_news;     /* since it went to sleep the library has called back, or a job came back */
-    bool expects_more; /* loop_expect() was called since the library was last let run */
-    bool is_leaving;   /* has begun to */
-    bool is_renewing;  /* the connection that opens has been open before */
+    bool has_news; /* since it went to sleep the library has called back, or a job came back */
+    unsigned expected_runs; /* of the library, before a sleep: loop_expect() */
+    bool is_leaving;        /* has begun to */
+    bool is_renewing;       /* the connection that opens has been open before */
 };
 
 static void count(atomic_ullong *counter)
@@ -256,14 +256,15 @@ static bool must_sleep_apart(const struct loop *loop)
 }
 
 /* Whether the library is to run at once: it says so, but not of what was resumed; and of what is
- * held it always does. */
+ * held it always does, so that nobody hears of others. */
 static bool library_is_busy(const struct loop *loop)
 {
     MHD_UNSIGNED_LONG_LONG library_ms;
-    if (loop->connections.has_resumed || loop->expects_more)
+    if (loop->connections.has_resumed)
         return true;
-    return loop->held_count == 0 && MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES &&
-           library_ms == 0;
+    if (loop->held_count > 0)
+        return loop->expected_runs > 0;
+    return MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms == 0;
 }
 
 /* Sleeps for the library, and takes what was completed meanwhile, which it then answers. */
@@ -302,11 +303,12 @@ static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
     } else if (loop->connections.has_resumed) {
         left_ms = 0; /* what was held may have its answer */
     }
+    const bool is_expected = loop->expected_runs > 0;
+    loop->expected_runs -= is_expected;
     loop->connections.has_resumed = false;
-    loop->expects_more = false;
     (void)MHD_run_wait(loop->daemon, (int32_t)left_ms);
     wake_up(loop);
-    return loop->has_news;
+    return loop->has_news || is_expected;
 }
 
 /* ---- the loop ------------------------------------------------------------------------------ */
@@ -629,9 +631,10 @@ void loop_let_go(struct loop *loop)
     loop->connections.has_resumed = true;
 }
 
-void loop_expect(struct loop *loop)
+void loop_expect(struct loop *loop, unsigned runs)
 {
-    loop->expects_more = true;
+    if (loop->expected_runs < runs)
+        loop->expected_runs = runs;
 }
 
 struct metrics *loop_metrics(struct loop *loop)

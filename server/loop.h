@@ -75,9 +75,9 @@ void loop_follow(struct loop *loop, int device);
 bool loop_may_hold(struct loop *loop);
 void loop_let_go(struct loop *loop); /* its answer is there, or its connection is suspended */
 
-/* The library may have more of a body in hand than it has told: it is to run once more before the
- * loop sleeps. */
-void loop_expect(struct loop *loop);
+/* The library may have more in hand than it has told: it is to run so often before the loop sleeps,
+ * while requests are held. */
+void loop_expect(struct loop *loop, unsigned runs);
 
 /* The loop's thread counts, any reads (metrics.h). */
 struct metrics *loop_metrics(struct loop *loop);

@@ -588,3 +588,9 @@ void gpu_begin(struct gpu *gpu, int device)
 {
     worker_begin(device_at(gpu, device)->worker);
 }
+
+int64_t gpu_look_ns(struct gpu *gpu, int device)
+{
+    struct worker *worker = device_at(gpu, device)->worker;
+    return worker_load_jobs(worker) <= 1 ? worker_look_ns(worker) : 0;
+}

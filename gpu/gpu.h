@@ -247,6 +247,11 @@ enum error gpu_submit(struct gpu *gpu, int device, struct job *job);
  * jobs, instead of two for each. */
 void gpu_begin(struct gpu *gpu, int device);
 
+/* For how long to look for the job that was submitted, before sleeping: if it is the device's only
+ * one it is back before a thread that sleeps would be awake. 0: it has others, or no core is left
+ * for that. */
+int64_t gpu_look_ns(struct gpu *gpu, int device);
+
 /* Nobody wants the job any more. One that waits leaves its queue, where others may take its place,
  * and completes before this returns, on the caller's thread; one that a device has in hand ends
  * when that may, and need not be computed any further. Both with ERR_CLOSED, or ERR_DEADLINE when

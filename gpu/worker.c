@@ -426,6 +426,11 @@ uint32_t worker_load_jobs(struct worker *worker)
     return atomic_load_explicit(&worker->load_jobs, memory_order_relaxed);
 }
 
+int64_t worker_look_ns(const struct worker *worker)
+{
+    return worker->look_ns;
+}
+
 struct worker_totals worker_totals(struct worker *worker)
 {
     struct counts *counts = &worker->counts;

@@ -46,6 +46,9 @@ int64_t worker_busy_since_ns(struct worker *worker);
 int64_t worker_load_ns(struct worker *worker);
 uint32_t worker_load_jobs(struct worker *worker);
 
+/* How long it is worth looking for what is about to come, from either side. */
+int64_t worker_look_ns(const struct worker *worker);
+
 struct worker_totals {
     uint64_t jobs, batches;                 /* computed; a long job is a batch of its own */
     uint64_t by_size[GPU_BATCH_BOUNDS + 1]; /* of batches */

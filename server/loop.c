@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "gpu/clock.h"
+#include "gpu/processor.h"
 #include "server/answer.h"
 #include "server/connection.h"
 #include "server/deadlines.h"
@@ -95,6 +96,7 @@ struct loop {
     unsigned held_count;               /* requests that loop_may_hold() let wait awake */
     bool has_news; /* since it went to sleep the library has called back, or a job came back */
     unsigned expected_runs; /* of the library, before a sleep: loop_expect() */
+    int64_t look_ns;        /* how long to look for a completed job before a sleep */
     bool is_leaving;        /* has begun to */
     bool is_renewing;       /* the connection that opens has been open before */
 };
@@ -291,9 +293,21 @@ static int64_t sleep_ms(const struct loop *loop, int64_t deadline_ns)
     return left_ms < SLEEP_MS ? left_ms : SLEEP_MS;
 }
 
+/* Who sleeps is awake 10 us after he was woken, and that costs who completes the job a call. */
+static void look_for_completed(struct loop *loop)
+{
+    const int64_t until_ns = clock_ns() + loop->look_ns;
+    loop->look_ns = 0;
+    while (atomic_load_explicit(&loop->completed, memory_order_relaxed) == NULL &&
+           clock_ns() < until_ns)
+        processor_relax();
+}
+
 /* Until deadline_ns at most. Says whether anybody had anything to tell. */
 static bool sleep_and_serve(struct loop *loop, int64_t deadline_ns)
 {
+    if (loop->look_ns > 0)
+        look_for_completed(loop);
     loop->has_news = false;
     atomic_store(&loop->is_sleeping, true);
     int64_t left_ms = sleep_ms(loop, deadline_ns);
@@ -384,8 +398,12 @@ static void settle_durations(struct loop *loop)
  * sooner, and they wake up once. */
 static void begin_followed(struct loop *loop)
 {
-    for (; loop->followed != 0; loop->followed &= loop->followed - 1)
-        gpu_begin(loop->http->gpu, __builtin_ctzll(loop->followed));
+    for (; loop->followed != 0; loop->followed &= loop->followed - 1) {
+        const int device = __builtin_ctzll(loop->followed);
+        gpu_begin(loop->http->gpu, device);
+        if (loop->held_count == 1)
+            loop->look_ns = gpu_look_ns(loop->http->gpu, device);
+    }
 }
 
 /* Begins with sleeping until *deadline_ns. */

@@ -21,11 +21,11 @@ struct queue {
     struct queue_bounds plenty; /* fixed; up to there all have room, and nobody has too much */
     struct slice_limit slice;   /* fixed after queue_create() */
     /* any thread; all that a push touches, in one line of the cache */
-    _Alignas(CACHE_LINE_BYTES) atomic_uint jobs; /* that wait, or are about to be refused */
+    _Alignas(CACHE_LINE_BYTES) atomic_uint jobs; /* that wait, and that are being pushed */
     atomic_ullong bytes;                         /* of their operands */
     _Atomic(struct job *) arrived; /* linked by next, the last first; taken whole under the lock */
-    atomic_bool is_asleep; /* set under the lock; the worker: a signal costs a system call */
-    atomic_bool is_closed; /* set under the lock; false to true, once */
+    atomic_bool is_asleep;         /* the worker; set under the lock; else nobody need signal */
+    atomic_bool is_closed;         /* set under the lock; false to true, once */
     /* innermost: no other lock is taken under it */
     _Alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
     pthread_cond_t filled;     /* lock; signalled when is_asleep, and on close */

@@ -69,7 +69,7 @@ enum error job_dropped(const struct job *job, int64_t now_ns);
 void queue_close(struct queue *queue);
 
 struct queue_state {
-    uint32_t jobs;           /* waiting */
+    uint32_t jobs;           /* waiting, and those that are being pushed */
     uint64_t bytes;          /* of their operands */
     uint64_t rejected_total; /* pushes refused with ERR_BUSY */
     uint64_t unfair_total;   /* of those: for the client's share alone */

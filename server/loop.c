@@ -96,7 +96,7 @@ struct loop {
     unsigned held_count;               /* requests that loop_may_hold() let wait awake */
     bool has_news; /* since it went to sleep the library has called back, or a job came back */
     unsigned expected_runs; /* of the library, before a sleep: loop_expect() */
-    int64_t look_ns;        /* how long to look for a completed job before a sleep */
+    int64_t look_ns;        /* how long to look for a completed job before the next sleep */
     bool is_leaving;        /* has begun to */
     bool is_renewing;       /* the connection that opens has been open before */
 };
@@ -257,8 +257,8 @@ static bool must_sleep_apart(const struct loop *loop)
            atomic_load_explicit(&loop->intake.open_count, memory_order_relaxed) >= CROWD;
 }
 
-/* Whether the library is to run at once: it says so, but not of what was resumed; and of what is
- * held it always does, so that nobody hears of others. */
+/* Whether the library is to run at once. It says so, but not of what was resumed; and while
+ * requests are held it always does, so then its callbacks must have told (loop_expect()). */
 static bool library_is_busy(const struct loop *loop)
 {
     MHD_UNSIGNED_LONG_LONG library_ms;
@@ -293,7 +293,8 @@ static int64_t sleep_ms(const struct loop *loop, int64_t deadline_ns)
     return left_ms < SLEEP_MS ? left_ms : SLEEP_MS;
 }
 
-/* Who sleeps is awake 10 us after he was woken, and that costs who completes the job a call. */
+/* Who sleeps is awake 10 us after he was woken, and that costs who completes the job a call.
+ * Whoever else asks here meanwhile waits for no longer than a device would look (gpu_look_ns()). */
 static void look_for_completed(struct loop *loop)
 {
     const int64_t until_ns = clock_ns() + loop->look_ns;
@@ -395,7 +396,7 @@ static void settle_durations(struct loop *loop)
 }
 
 /* The devices begin with what this round brought them: the loop could not have taken an answer any
- * sooner, and they wake up once. */
+ * sooner, and they wake up once. The job of the only request that is held here is looked for. */
 static void begin_followed(struct loop *loop)
 {
     for (; loop->followed != 0; loop->followed &= loop->followed - 1) {

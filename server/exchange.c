@@ -117,7 +117,7 @@ void *exchange_on_target(void *loop, const char *target, struct MHD_Connection *
  * and ends a line at CR or LF alone, so that parts are no longer neighbours; it takes a line that
  * begins with a colon for the end of the head. What follows would be taken for the body by one
  * server and for a request by another. What it leaves the same bytes of passes: NUL LF for CR LF,
- * and a colon and LF for the empty line. Version 1.0 refuses all of that itself (loop.c). */
+ * and a colon and LF for the empty line. Version 1.0 refuses all of that itself (library.c). */
 struct head_walk {
     struct head *head;
     bool is_watched; /* by us, not by the library */

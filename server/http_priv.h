@@ -38,7 +38,7 @@ struct http {
 
 /* Whether the library that is loaded is as the one we were compiled with. Versions 0.9 and 1.0 come
  * under one file name; what a head may hold that they let through (exchange.c), and what they must
- * be asked for (loop.c), is not the same. */
+ * be asked for (library.c), is not the same. */
 bool http_library_fits(const char *version);
 
 /* A loop's loop_is_quiet() has changed: http_drain() looks again. */

@@ -4,7 +4,7 @@ import html
 import math
 
 WIDTH, HEIGHT = 720, 400
-LEFT, RIGHT, TOP, BOTTOM = 84, 150, 40, 52
+LEFT, RIGHT, TOP, BOTTOM = 84, 150, 52, 52
 COLOURS = ["#0b6bcb", "#c2410c", "#15803d", "#7e22ce", "#525252"]
 PREFIXES = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
 
@@ -63,8 +63,9 @@ def legend(names):
         yield text(WIDTH - RIGHT + 36, y + 4, name, "start")
 
 
-def chart(title, x_label, y_label, series, x_unit="", y_unit=""):
-    """series: {name: [(x, y), ...]} with positive numbers. Returns the SVG."""
+def chart(title, below, x_label, y_label, series, x_unit="", y_unit=""):
+    """series: {name: [(x, y), ...]} with positive numbers; below: a line under the title. Returns
+    the SVG."""
     points = [point for row in series.values() for point in row]
     x_axis = Axis([x for x, _ in points], LEFT, WIDTH - RIGHT)
     y_axis = Axis([y for _, y in points], HEIGHT - BOTTOM, TOP)
@@ -73,7 +74,8 @@ def chart(title, x_label, y_label, series, x_unit="", y_unit=""):
         ' font-family="sans-serif" font-size="12">',
         "<style>.grid{stroke:#ddd}text{fill:#222}</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        text((LEFT + WIDTH - RIGHT) / 2, 22, title, more=' font-size="15" font-weight="bold"'),
+        text(LEFT, 22, title, "start", ' font-size="15" font-weight="bold"'),
+        text(LEFT, 40, below, "start"),
         text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x_label),
         text(0, 0, y_label, more=f' transform="translate(18 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)"'),
         *grid(x_axis, y_axis, x_unit, y_unit),

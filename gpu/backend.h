@@ -24,8 +24,9 @@ struct backend {
     struct slice_limit slice; /* some 2 to 4 ms: a batch ends with the job that fills it, and long
                                  jobs are cut into as much, so that nobody waits for much more */
 
-    int64_t look_ns; /* how long its worker, where there are cores enough, looks for more work
-                        before it sleeps; 0: not at all */
+    /* How long, where there are cores enough, its worker looks for more work before it sleeps, and
+     * who brought its only job for that; 0: not at all. */
+    int64_t look_ns;
 
     /* Devices to try; 0 when there are none, with a sentence that says why in problem->detail. */
     int (*count)(struct problem *problem);

@@ -230,6 +230,7 @@ static enum error faulty_compute(struct backend_device *device, struct job *firs
 const struct backend backend_faulty = {
     .name = "faulty",
     .slice = {.bytes = UINT64_MAX, .terms = 1 << 20},
+    .look_ns = 100000, /* as CUDA */
     .count = faulty_count,
     .open = faulty_open,
     .close = faulty_close,

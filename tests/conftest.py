@@ -59,10 +59,10 @@ def start_faulty(needs_faults, start_daemon, tmp_path):
     in. To measure it would be most of a start: auto is the CPU, unless a test says
     cuda_min_bytes=0."""
     fault = Fault(tmp_path / "fault")
-    variables = {"DOTD_FAULT": str(fault.path)}
+    told = {"DOTD_FAULT": str(fault.path)}
 
-    def start(**options):
-        daemon = start_daemon(variables=variables, **PLACED_BY_SIZE | options)
+    def start(variables={}, **options):
+        daemon = start_daemon(variables=told | variables, **PLACED_BY_SIZE | options)
         daemon.fault = fault
         return daemon
 

@@ -45,6 +45,27 @@ def test_more_clients_than_a_thread_holds_awake_wait_and_are_answered(start_faul
         wire.close()
 
 
+@pytest.mark.every_build
+@pytest.mark.parametrize("clients", [1, 2, 20])
+def test_who_looks_for_work_before_he_sleeps_misses_none(start_faulty, clients):
+    """As threads do where there are cores enough; a device that is idle for longer sleeps after all."""
+    daemon = start_faulty(variables={"DOTD_CORES": "8"}, http_threads=1)
+    wires = [daemon.wire() for _ in range(clients)]
+    for turn in range(100):
+        for i, wire in enumerate(wires):
+            wire.send(get(f"/v1/dot?a={turn}&b={i}&device=cuda"))
+        answers = [wire.answer().ok() for wire in wires]
+        assert [answer["result"] for answer in answers] == [float(turn * i) for i in range(clients)]
+        assert {answer["device"] for answer in answers} == {"cuda:0"}
+    with occupied(daemon):
+        wires[0].send(get("/v1/dot?a=2&b=3&device=cuda"))
+        daemon.wait_status(lambda status: queued(status) == 1)
+        assert daemon.get("/v1/dot?a=1&b=2").ok()["result"] == 2.0
+    assert wires[0].answer().ok()["result"] == 6.0
+    for wire in wires:
+        wire.close()
+
+
 def test_a_full_queue_refuses_with_retry_after(start_faulty):
     daemon = start_faulty(queue_jobs=2, client_share_percent=100)
     with occupied(daemon):
